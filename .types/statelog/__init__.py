@@ -1,0 +1,1 @@
+../../infrastructure/toplevel/__init__.py

@@ -1,0 +1,1 @@
+"""Events, lifecycles, aggregates and decisions: pure, and without a clock."""

@@ -1,0 +1,1 @@
+"""Plans, slots and attempts: what may happen to them, and what happened."""

@@ -1,0 +1,1 @@
+"""The edge: journal, views, stores and everything that has a clock."""

@@ -1,0 +1,1 @@
+"""Running plans: coordinator, engine and work directories."""

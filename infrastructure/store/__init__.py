@@ -1,0 +1,1 @@
+"""Where events are kept: the file format and its in-memory twin."""

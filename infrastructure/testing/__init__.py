@@ -1,0 +1,1 @@
+"""Tools to test lifecycles, aggregates and stores of your own."""

@@ -1,0 +1,1 @@
+"""Pure folds of events into documents that can be rebuilt at any time."""

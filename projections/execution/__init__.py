@@ -1,0 +1,1 @@
+"""Documents about plans: the plan itself, its status, its newest result."""
