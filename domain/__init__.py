@@ -1,1 +1,36 @@
-"""Events, lifecycles, aggregates and decisions: pure, and without a clock."""
+"""The framework of event-sourced state machines: events, lifecycles, aggregates, errors."""
+
+from statelog.domain.aggregate import Aggregate, changed
+from statelog.domain.errors import (
+    Conflict,
+    IllegalTransition,
+    Invalid,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    StatelogError,
+    StoreError,
+    Unreadable,
+)
+from statelog.domain.event import Event, Recorded
+from statelog.domain.lifecycle import SAME, Lifecycle
+from statelog.domain.pmap import PMap
+
+__all__ = [
+    "SAME",
+    "Aggregate",
+    "Conflict",
+    "Event",
+    "IllegalTransition",
+    "Invalid",
+    "Lifecycle",
+    "NotFound",
+    "OutcomeUnknown",
+    "PMap",
+    "Recorded",
+    "Refused",
+    "StatelogError",
+    "StoreError",
+    "Unreadable",
+    "changed",
+]

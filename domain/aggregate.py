@@ -1,0 +1,89 @@
+"""Aggregates: a name, a blank state, a fold and a lifecycle; decisions are plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from statelog.domain.event import Event
+from statelog.domain.ids import Id, stream_name
+from statelog.domain.lifecycle import AnyLifecycle
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Decision = Callable[Concatenate[T, P], Sequence[Event]]
+"""A command: (state, keyword arguments) -> events. No events means: said already."""
+
+
+def changed(state: T, **changes: Any) -> T:
+    """A copy of a frozen dataclass (without slots) with some fields changed.
+
+    The same as `dataclasses.replace` without its checks and a fifth of its cost, which is most of
+    the cost of a fold; a name that is not a field raises `AttributeError`.
+    """
+    copy = object.__new__(type(state))
+    fields = copy.__dict__
+    fields.update(state.__dict__)
+    if not changes.keys() <= fields.keys():
+        raise AttributeError(f"{type(state).__name__} has no {sorted(changes.keys() - fields)}")
+    fields.update(changes)
+    return copy
+
+
+@dataclass(frozen=True)
+class Aggregate(Generic[T]):
+    """A kind of thing with one lifecycle.
+
+    `blank` is the state before the first event, a frozen dataclass whose `status` field is moved
+    by the lifecycle alone; `evolve(state, event)` moves the rest. `stream` is the pattern of its
+    stream names, one `{}` for each part of an id (default: `<name>/{}`).
+    """
+
+    name: str
+    blank: T
+    evolve: Callable[[T, Any], T]
+    lifecycle: AnyLifecycle
+    stream: str = ""
+
+    def stream_of(self, id: Id) -> str:
+        """The stream name of one instance."""
+        return stream_name(self.stream or f"{self.name}/{{}}", id)
+
+    def apply(self, state: T, event: Event) -> T:
+        """The state after a recorded event. Raises `IllegalTransition`."""
+        old = state.status  # type: ignore[attr-defined]
+        return self._moved(state, event, self.lifecycle.after(old, type(event)))
+
+    def apply_new(self, state: T, event: Event) -> T:
+        """The state after a new event; retired rows are refused. Raises `IllegalTransition`."""
+        old = state.status  # type: ignore[attr-defined]
+        return self._moved(state, event, self.lifecycle.after_new(old, type(event)))
+
+    def _moved(self, state: T, event: Event, status: Any) -> T:
+        evolved = self.evolve(state, event)
+        if evolved.status is status:  # type: ignore[attr-defined]
+            return evolved
+        return changed(evolved, status=status)
+
+    def fold(self, events: Iterable[Event], state: T | None = None) -> T:
+        """The state after recorded events, from `state` (default: blank)."""
+        current = self.blank if state is None else state
+        for event in events:
+            current = self.apply(current, event)
+        return current
+
+    def decide(
+        self, state: T, decision: Decision[T, P], *args: P.args, **given: P.kwargs
+    ) -> tuple[tuple[Event, ...], T]:
+        """Events of a decision and the state after them.
+
+        Raises what the decision raises (`Refused`, `Invalid`), and `IllegalTransition` for an
+        event the lifecycle does not allow.
+        """
+        events = tuple(decision(state, *args, **given))
+        current = state
+        for event in events:
+            current = self.apply_new(current, event)
+        return events, current

@@ -1,0 +1,119 @@
+"""Events: frozen payloads with a stored name of their own, and the envelope of a stored one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, dataclass_transform
+
+from statelog.domain.errors import Unreadable
+
+Payload = dict[str, Any]
+Upcaster = Callable[[Payload], Payload]
+
+_registry: dict[str, type[Event]] = {}
+
+
+@dataclass_transform(frozen_default=True)
+class Event:
+    """Base of all events. A subclass is a frozen dataclass registered under its stored name.
+
+    `name` is `<domain>.<aggregate>.<past tense>` and outlives the code. `schema` counts payload
+    versions from 1; `upcasters[n]` turns a payload of version n into one of version n + 1.
+    A subclass without `name` is an abstract base of others.
+    """
+
+    stored_name: ClassVar[str] = ""
+    schema: ClassVar[int] = 1
+    upcasters: ClassVar[Mapping[int, Upcaster]] = {}
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        schema: int = 1,
+        upcasters: Mapping[int, Upcaster] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Freeze the class and register it. Raises `TypeError` for a name already taken."""
+        super().__init_subclass__(**kwargs)
+        dataclass(frozen=True)(cls)
+        if name is None:
+            return
+        cls.stored_name, cls.schema, cls.upcasters = name, schema, dict(upcasters or {})
+        missing = [n for n in range(1, schema) if n not in cls.upcasters]
+        if missing:
+            raise TypeError(f"{name} schema {schema} has no upcaster from {missing}")
+        _register(cls)
+
+
+def _register(cls: type[Event]) -> None:
+    other = _registry.get(cls.stored_name)
+    if other is not None and _where(other) != _where(cls):
+        raise TypeError(f"stored name {cls.stored_name} is taken by {other.__qualname__}")
+    _registry[cls.stored_name] = cls
+
+
+def _where(cls: type[Event]) -> tuple[str, str]:
+    """File and qualified name: what doctests and notebooks define again is the same event."""
+    try:
+        return inspect.getfile(cls), cls.__qualname__
+    except (OSError, TypeError):
+        return cls.__module__, cls.__qualname__
+
+
+def event_type(name: str) -> type[Event] | None:
+    """The event class with this stored name, if any code declares it."""
+    return _registry.get(name)
+
+
+def event_types() -> dict[str, type[Event]]:
+    """All declared events by stored name."""
+    return dict(_registry)
+
+
+def _undecodable(recorded: Recorded) -> Event:
+    raise Unreadable(recorded.position, recorded.name, "no decoder was given")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A stored event with its envelope.
+
+    `time` is integer microseconds since the Unix epoch, UTC. `event` is decoded on first use, so
+    what nobody reads passes untouched; it raises `Unreadable` when it cannot be decoded. `data` is
+    None once the payload was erased or archived.
+    """
+
+    position: int
+    stream: str
+    version: int
+    name: str
+    schema: int
+    time: int
+    actor: str
+    command: str
+    correlation: str | None
+    cause: str | None
+    meta: Mapping[str, Any] | None
+    data: bytes | None
+    data_hash: bytes
+    hash: bytes
+    decoder: Callable[[Recorded], Event] = field(default=_undecodable, compare=False, repr=False)
+
+    @cached_property
+    def event(self) -> Event:
+        """The payload. Raises `Unreadable`."""
+        return self.decoder(self)
+
+    @property
+    def originator_id(self) -> str:
+        """The stream, under the name the `eventsourcing` library uses."""
+        return self.stream
+
+    @property
+    def originator_version(self) -> int:
+        """The version, under the name the `eventsourcing` library uses."""
+        return self.version

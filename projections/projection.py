@@ -1,0 +1,69 @@
+"""Projections: pure folds of recorded events into rows, one row a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from statelog.domain.event import Event, Recorded
+
+S = TypeVar("S")
+
+Document = Mapping[str, Any]
+Column = Callable[[Document], Any]
+
+
+@dataclass(frozen=True)
+class Projection(Generic[S]):
+    """A view: which row an event belongs to, and the row after it.
+
+    `evolve(state, recorded)` returns the row's next state, or None to remove the row. A state is a
+    frozen dataclass or a mapping of JSON values. `key` sees only the envelope and answers None for
+    events that belong to no row. Events whose class is not in `events` are never decoded.
+    `show(key, state)` is the document people see (default: the state's fields); `columns` are
+    values of the document kept beside it as SQL columns. Raise `version` whenever the meaning
+    changes: the view is then rebuilt.
+    """
+
+    name: str
+    blank: S
+    evolve: Callable[[S, Recorded], S | None]
+    key: Callable[[Recorded], str | None] = field(kw_only=True)
+    events: tuple[type[Event], ...] = field(kw_only=True)
+    version: int = field(default=1, kw_only=True)
+    show: Callable[[str, S], Document | None] | None = field(default=None, kw_only=True)
+    columns: Mapping[str, Column] = field(default_factory=dict, kw_only=True)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Stored names of the events it reads."""
+        return frozenset(event.stored_name for event in self.events)
+
+    def reads(self, recorded: Recorded) -> bool:
+        """Whether the event concerns this view, judged by its stored name."""
+        return recorded.name in self.names
+
+
+def apply(projection: Projection[S], rows: dict[str, S], recorded: Recorded) -> str | None:
+    """Fold one event into `rows` in place; answers the key it touched, if any."""
+    if not projection.reads(recorded):
+        return None
+    key = projection.key(recorded)
+    if key is None:
+        return None
+    state = projection.evolve(rows.get(key, projection.blank), recorded)
+    if state is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = state
+    return key
+
+
+def fold(projection: Projection[S], events: Iterable[Recorded]) -> dict[str, S]:
+    """Row states by key after these events, in their order."""
+    rows: dict[str, S] = {}
+    for recorded in events:
+        apply(projection, rows, recorded)
+    return rows
