@@ -1,6 +1,6 @@
 """The framework of event-sourced state machines: events, lifecycles, aggregates, errors."""
 
-from statelog.domain.aggregate import Aggregate, changed
+from statelog.domain.aggregate import Aggregate, Change, Loaded, changed
 from statelog.domain.errors import (
     Conflict,
     IllegalTransition,
@@ -19,11 +19,13 @@ from statelog.domain.pmap import PMap
 __all__ = [
     "SAME",
     "Aggregate",
+    "Change",
     "Conflict",
     "Event",
     "IllegalTransition",
     "Invalid",
     "Lifecycle",
+    "Loaded",
     "NotFound",
     "OutcomeUnknown",
     "PMap",

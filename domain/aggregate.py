@@ -87,3 +87,56 @@ class Aggregate(Generic[T]):
         for event in events:
             current = self.apply_new(current, event)
         return events, current
+
+    def blank_of(self, id: Id) -> Loaded[T]:
+        """The instance before its first event."""
+        return Loaded(self, id, self.blank, 0)
+
+
+@dataclass(frozen=True)
+class Loaded(Generic[T]):
+    """One instance as it was read: its state and the version that state is of."""
+
+    aggregate: Aggregate[T]
+    id: Id
+    state: T
+    version: int
+
+    @property
+    def stream(self) -> str:
+        """Its stream name."""
+        return self.aggregate.stream_of(self.id)
+
+    def decide(self, decision: Decision[T, P], *args: P.args, **given: P.kwargs) -> Change[T]:
+        """The change a decision asks for. Raises what `Aggregate.decide` raises."""
+        events, state = self.aggregate.decide(self.state, decision, *args, **given)
+        return Change(self, events, state)
+
+    def guard(self) -> Change[T]:
+        """A change without events: a commit with it lands only while this version is current."""
+        return Change(self, (), self.state)
+
+
+@dataclass(frozen=True)
+class Change(Generic[T]):
+    """Decided events waiting to be committed, and the state after them."""
+
+    before: Loaded[T]
+    events: tuple[Event, ...]
+    state: T
+
+    @property
+    def stream(self) -> str:
+        """The stream it appends to."""
+        return self.before.stream
+
+    @property
+    def expect(self) -> int:
+        """The version the stream must still have."""
+        return self.before.version
+
+    @property
+    def after(self) -> Loaded[T]:
+        """The instance once the change is committed."""
+        version = self.before.version + len(self.events)
+        return Loaded(self.before.aggregate, self.before.id, self.state, version)

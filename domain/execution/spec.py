@@ -49,7 +49,9 @@ class StepSpec:
             "name": self.name,
             "fn_ref": self.fn_ref,
             "params": self.params,
-            **{key: value for key, value in (*optional.items(), ("outputs", self.outputs)) if value},
+            **{
+                key: value for key, value in (*optional.items(), ("outputs", self.outputs)) if value
+            },
         }
 
 

@@ -1,0 +1,23 @@
+"""Failures of the system's own machinery, never contained as a step's failure (1.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class OrchestrationError(Exception):
+    """Nobody can reliably say what ran; ends the attempt as `orchestration_error`."""
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details or {})
+
+
+class PublicationError(OrchestrationError):
+    """An append to the attempt's stream failed (D1)."""
+
+
+class AttemptCancelled(Exception):
+    """The attempt was cancelled between two steps, or interrupted inside one."""
