@@ -50,7 +50,7 @@ def may_import(layer: str, folder: str, other_layer: str, other: str) -> bool:
     """Whether a file of one room may import from another."""
     if LAYERS.index(other_layer) > LAYERS.index(layer):
         return False
-    if folder in DOORS or other == folder or other == "":
+    if folder in DOORS or other in (folder, ""):
         return True
     if other in DOMAINS:
         return False
