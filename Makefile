@@ -7,11 +7,12 @@ JOBS ?= 2
 ARGS ?=
 PYTHON ?=
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 RUN := .run
 
-# A venv holds absolute paths: one that was moved, or lost its interpreter, is made anew.
-HERE := $(shell pwd | cksum | cut -d' ' -f1)
+# A venv holds absolute paths: one that was moved, lost its interpreter, or was made with another
+# PYTHON is made anew.
+HERE := $(shell { pwd; echo '$(PYTHON)'; } | cksum | cut -d' ' -f1)
 $(shell test ! -d .venv || $(BIN)/python -c '' 2>/dev/null || rm -f .venv/.base-*)
 BASE := .venv/.base-$(HERE)
 USE := .venv/.use-$(HERE)

@@ -88,7 +88,7 @@ def run(page: Path) -> int:
     """Run every block of a page, then the tests it defines; returns pytest's exit code."""
     module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")
     sys.modules[module.__name__] = module
-    sys.path.insert(0, "")
+    sys.path[0] = ""
     for block in blocks(page.read_text(encoding="utf-8")):
         if "file" in block.options:
             Path(block.options["file"]).parent.mkdir(parents=True, exist_ok=True)
