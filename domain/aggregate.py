@@ -125,6 +125,11 @@ class Change(Generic[T]):
     events: tuple[Event, ...]
     state: T
 
+    def then(self, decision: Decision[T, P], *args: P.args, **given: P.kwargs) -> Change[T]:
+        """This change and what a further decision adds to it, as one."""
+        events, state = self.before.aggregate.decide(self.state, decision, *args, **given)
+        return Change(self.before, (*self.events, *events), state)
+
     @property
     def stream(self) -> str:
         """The stream it appends to."""
