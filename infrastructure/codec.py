@@ -1,0 +1,73 @@
+"""Events to the bytes that are stored, and back: one encoder, one decoder a class, upcasters."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import orjson
+
+from statelog.domain.errors import Invalid, Unreadable
+from statelog.domain.event import Event, Recorded, event_type
+from statelog.infrastructure.json_types import from_json, shape_of
+from statelog.infrastructure.json_values import Json, dump, dump_plain, escaped, parse, to_json
+
+__all__ = [
+    "Json",
+    "decode",
+    "decoder",
+    "dump",
+    "encode",
+    "escaped",
+    "from_json",
+    "parse",
+    "to_json",
+]
+
+
+def encode(event: Event) -> bytes:
+    """The stored payload of an event: JSON with sorted keys, proved to read back.
+
+    Raises `Invalid` naming the place for a value JSON cannot hold or the field's type does not
+    allow, and `TypeError` for a field whose type has no JSON form.
+    """
+    plain = to_json(event)
+    shape_of(type(event)).read(plain)
+    return dump_plain(plain)
+
+
+def decode(name: str, schema: int, data: bytes | None, position: int = 0) -> Event:
+    """The event of a stored payload, brought up to the schema the code has.
+
+    Raises `Unreadable` with position and name: no such event, a newer schema, a payload that is
+    erased, is no JSON or does not fit the class.
+    """
+    cls = event_type(name)
+    if cls is None:
+        raise Unreadable(position, name, "no event of this name is declared")
+    if data is None:
+        raise Unreadable(position, name, "its payload was erased or archived")
+    try:
+        payload = orjson.loads(data)
+        if schema != cls.schema:
+            payload = _upcast(cls, schema, payload)
+        return cast(Event, shape_of(cls).read(payload))
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(position, name, f"is not JSON: {error}") from None
+    except (Invalid, TypeError) as error:
+        raise Unreadable(position, name, str(error)) from error
+
+
+def decoder(recorded: Recorded) -> Event:
+    """The decoder of a `Recorded`: `Recorded(..., decoder=decoder)`. Raises `Unreadable`."""
+    return decode(recorded.name, recorded.schema, recorded.data, recorded.position)
+
+
+def _upcast(cls: type[Event], schema: int, payload: Any) -> Any:
+    if not 1 <= schema < cls.schema:
+        raise Invalid("schema", f"{schema} is unknown: this code reads 1 to {cls.schema}")
+    for step in range(schema, cls.schema):
+        try:
+            payload = cls.upcasters[step](payload)
+        except Exception as error:
+            raise Invalid("schema", f"upcasting from {step} failed: {error!r}") from error
+    return payload

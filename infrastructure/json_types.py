@@ -1,0 +1,296 @@
+"""JSON values read as the declared types, by readers that are compiled once for each class."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import PurePath
+from threading import RLock
+from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from statelog.domain.errors import Invalid
+from statelog.domain.pmap import PMap
+from statelog.infrastructure.json_values import within
+
+T = TypeVar("T")
+Reader = Callable[[Any], Any]
+
+_KINDS = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "an integer",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
+_SCALARS: dict[Any, frozenset[type]] = {
+    str: frozenset({str}),
+    int: frozenset({int}),
+    float: frozenset({float, int}),
+    bool: frozenset({bool}),
+    None: frozenset({type(None)}),
+    type(None): frozenset({type(None)}),
+}
+_LISTS: dict[Any, Callable[[list[Any]], Any]] = {
+    tuple: tuple,
+    list: list,
+    Sequence: tuple,
+    Collection: tuple,
+    frozenset: frozenset,
+    Set: frozenset,
+}
+_MANY = 512
+
+
+def from_json(kind: type[T], value: Any) -> T:
+    """A JSON value as an instance of `kind`, a dataclass or another supported type.
+
+    Lists become tuples where the type says so. Raises `Invalid` naming the place for a wrong type,
+    an unknown key, or a missing key without default; `TypeError` for a type that has no JSON form.
+    """
+    return cast("T", reader_of(cast("Any", kind))(value))
+
+
+@cache
+def reader_of(kind: Any) -> Reader:
+    """The function that reads a JSON value as `kind`. Raises `TypeError`."""
+    if kind is Any:
+        return _as_is
+    if kind in _SCALARS:
+        return _scalar(_SCALARS[kind])
+    if isinstance(kind, NewType):
+        return reader_of(kind.__supertype__)
+    origin, args = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _union(args)
+    if origin is Literal:
+        return _member({arg: arg for arg in args})
+    if origin in _LISTS:
+        return _list(origin, args)
+    if origin in (dict, Mapping, PMap):
+        return _mapping(origin, args)
+    if isinstance(kind, type):
+        return _class(kind)
+    raise TypeError(f"{kind!r} has no JSON form")
+
+
+def _class(kind: type) -> Reader:
+    if issubclass(kind, Enum):
+        return _member({member.value: member for member in kind})
+    if issubclass(kind, PurePath):
+        return lambda value: kind(reader_of(str)(value))
+    if is_dataclass(kind):
+        return shape_of(kind).read
+    raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _wrong(value: Any, wanted: str) -> Invalid:
+    return Invalid("", f"must be {wanted}, not {_KINDS.get(type(value), type(value).__name__)}")
+
+
+def _scalar(kinds: frozenset[type]) -> Reader:
+    wanted = " or ".join(sorted(_KINDS[kind] for kind in kinds))
+
+    def read(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise _wrong(value, wanted)
+        return value
+
+    return read
+
+
+def _union(args: tuple[Any, ...]) -> Reader:
+    if all(arg in _SCALARS for arg in args):
+        return _scalar(frozenset().union(*(_SCALARS[arg] for arg in args)))
+    others = [arg for arg in args if arg is not type(None)]
+    if len(others) != 1:
+        raise TypeError(f"a union of {others} has no JSON form that tells which it is")
+    inner = reader_of(others[0])
+    return lambda value: None if value is None else inner(value)
+
+
+def _member(members: Mapping[Any, Any]) -> Reader:
+    known = ", ".join(repr(value) for value in members)
+
+    def read(value: Any) -> Any:
+        try:
+            return members[value]
+        except (KeyError, TypeError):
+            raise Invalid("", f"must be one of {known}, not {value!r}") from None
+
+    return read
+
+
+def _list(origin: Any, args: tuple[Any, ...]) -> Reader:
+    if origin is tuple and (len(args) != 2 or args[1] is not ...):
+        raise TypeError("a tuple in JSON is of one type and any length: tuple[T, ...]")
+    build, inner = _LISTS[origin], reader_of(args[0] if args else Any)
+
+    def read(value: Any) -> Any:
+        if type(value) is not list:
+            raise _wrong(value, "a list")
+        items: list[Any] = []
+        try:
+            for item in value:
+                items.append(inner(item))
+        except Invalid as error:
+            raise within(len(items), error) from None
+        return build(items)
+
+    return read
+
+
+def _mapping(origin: Any, args: tuple[Any, ...]) -> Reader:
+    if args and args[0] not in (str, Any):
+        raise TypeError(f"keys of a JSON object are text, not {args[0]!r}")
+    inner = reader_of(args[1] if args else Any)
+    build: Callable[[dict[str, Any]], Any] = PMap if origin is PMap else dict
+
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            raise _wrong(value, "an object")
+        entries, key = {}, ""
+        try:
+            for key, item in value.items():
+                entries[key] = inner(item)
+        except Invalid as error:
+            raise within(key, error) from None
+        return build(entries)
+
+    return read
+
+
+class Shape:
+    """How the JSON object of one dataclass is read.
+
+    A payload whose keys and value types were found right once is not looked at again: only fields
+    that hold more than a scalar are read one by one. Nothing of the class's own runs: instances
+    are made without `__init__`.
+    """
+
+    def __init__(self, cls: type[Any]) -> None:
+        self.cls = cls
+        self._fields: dict[str, Field[Any]] = {field.name: field for field in fields(cls)}
+        self._keys = tuple(sorted(self._fields))
+        self._seen: set[tuple[type, ...]] = set()
+        self._readers: dict[str, Reader] = {}
+        self._deep: tuple[tuple[str, Reader], ...] = ()
+
+    def compile(self) -> None:
+        """Find the readers of all fields. Raises `TypeError` naming class and field."""
+        if not self.cls.__dictoffset__:
+            raise TypeError(
+                f"{self.cls.__qualname__} has slots: instances are made from a __dict__"
+            )
+        hints = _hints(self.cls)
+        for name in self._fields:
+            try:
+                self._readers[name] = reader_of(hints[name])
+            except TypeError as error:
+                raise TypeError(f"{self.cls.__qualname__}.{name}: {error}") from None
+        self._deep = tuple(
+            (name, self._readers[name]) for name in self._keys if not _is_flat(hints[name])
+        )
+
+    def read(self, payload: Any) -> Any:
+        """An instance from a JSON object. Raises `Invalid`."""
+        if type(payload) is not dict:
+            raise _wrong(payload, "an object")
+        if tuple(payload) != self._keys:
+            return self._made(self._checked(payload))
+        kinds = tuple(map(type, payload.values()))
+        if kinds not in self._seen:
+            made = self._made(self._checked(payload))
+            if len(self._seen) < _MANY:
+                self._seen.add(kinds)
+            return made
+        new = object.__new__(self.cls)
+        values = new.__dict__
+        values.update(payload)
+        name = ""
+        try:
+            for name, reader in self._deep:
+                values[name] = reader(values[name])
+        except Invalid as error:
+            raise within(name, error) from None
+        return new
+
+    def _made(self, values: dict[str, Any]) -> Any:
+        new = object.__new__(self.cls)
+        new.__dict__.update(values)
+        return new
+
+    def _checked(self, payload: dict[str, Any]) -> dict[str, Any]:
+        for key in payload:
+            if key not in self._fields:
+                raise within(key, Invalid("", "is not a known key"))
+        return {name: self._value(name, field, payload) for name, field in self._fields.items()}
+
+    def _value(self, name: str, field: Field[Any], payload: dict[str, Any]) -> Any:
+        if name not in payload:
+            return _default(name, field)
+        try:
+            return self._readers[name](payload[name])
+        except Invalid as error:
+            raise within(name, error) from None
+
+
+def _default(name: str, field: Field[Any]) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    raise Invalid(name, "is missing")
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except NameError as error:
+        raise TypeError(f"{cls.__qualname__}: {error} where the class was defined") from None
+
+
+def _is_flat(hint: Any) -> bool:
+    """Whether knowing the JSON type of such a value is enough to take it as it is."""
+    if hint is Any or hint in _SCALARS:
+        return True
+    if isinstance(hint, NewType):
+        return _is_flat(hint.__supertype__)
+    if get_origin(hint) in (Union, types.UnionType):
+        return all(map(_is_flat, get_args(hint)))
+    return get_origin(hint) in (dict, Mapping) and get_args(hint)[1] is Any
+
+
+_shapes: dict[type[Any], Shape] = {}
+_unfinished: dict[type[Any], Shape] = {}
+_lock = RLock()
+
+
+def shape_of(cls: type[Any]) -> Shape:
+    """The compiled shape of a dataclass, made at its first use. Raises `TypeError`."""
+    return _shapes.get(cls) or _compiled(cls)
+
+
+def _compiled(cls: type[Any]) -> Shape:
+    """Other threads see a shape only once it and all it refers to are complete."""
+    with _lock:
+        if cls in _unfinished:
+            return _unfinished[cls]
+        outermost = not _unfinished
+        shape = _unfinished[cls] = Shape(cls)
+        try:
+            shape.compile()
+            if outermost:
+                _shapes.update(_unfinished)
+        finally:
+            if outermost:
+                _unfinished.clear()
+        return shape
