@@ -90,7 +90,7 @@ def _named(event: Started) -> list[Mapping[str, Any]]:
 
 
 def _deps(event: Started) -> dict[str, tuple[str, ...]]:
-    """Dependencies by step; those of a malformed plan, which never gets past preflight, are none."""
+    """Dependencies by step; malformed ones never get past preflight and count as none."""
     return {entry["step_id"]: _texts(entry["deps"]) for entry in _named(event)}
 
 
@@ -230,10 +230,17 @@ def register_artifact(attempt: Attempt, *, step_id: str, artifact: Artifact) -> 
     return [StepArtifact(step_id, seq, run_id, print_, artifact)]
 
 
-_RESERVED = frozenset(
+_ENGINES_OWN = frozenset(
     f"step.{word}"
     for word in (
-        "started progress artifact succeeded failed retry_unimplemented skipped blocked".split()
+        "started",
+        "progress",
+        "artifact",
+        "succeeded",
+        "failed",
+        "retry_unimplemented",
+        "skipped",
+        "blocked",
     )
 )
 
@@ -245,7 +252,7 @@ def emit(
 
     Raises `Invalid` for a type that is empty or the engine's own, `Refused` (`running_step`).
     """
-    if not type or type in _RESERVED or type.startswith("plan."):
+    if not type or type in _ENGINES_OWN or type.startswith("plan."):
         raise Invalid("type", f"{type!r} is not a type of your own")
     seq, run_id, print_ = _running(attempt, step_id)
     return [StepEmitted(step_id, seq, run_id, print_, type, payload)]

@@ -85,13 +85,13 @@ class StepSucceeded(Event, name="execution.attempt.step_succeeded"):
     run_id: str
     fingerprint: str
     artifacts: tuple[Artifact, ...] = ()
-    metrics: Mapping[str, Any] = {}  # noqa: RUF012
-    extra: Mapping[str, Any] = {}  # noqa: RUF012
-    parts: Mapping[str, Any] = {}  # noqa: RUF012
+    metrics: Mapping[str, Any] = {}
+    extra: Mapping[str, Any] = {}
+    parts: Mapping[str, Any] = {}
 
 
 class StepFailed(Event, name="execution.attempt.step_failed"):
-    """An ordinary failure of a step; without a fingerprint, its inputs could not be hashed (D23)."""
+    """A step failed in an ordinary way; without a fingerprint, hashing its inputs failed (D23)."""
 
     step_id: str
     seq: int

@@ -21,3 +21,16 @@ class PublicationError(OrchestrationError):
 
 class AttemptCancelled(Exception):
     """The attempt was cancelled between two steps, or interrupted inside one."""
+
+
+class Fenced(OrchestrationError):
+    """Another process closed this attempt; its late writer writes nothing more (D2, D9)."""
+
+
+class PreflightRejected(ValueError):
+    """The plan is definitively malformed (4.4); `check` is the number of the finding."""
+
+    def __init__(self, message: str, check: str, step_id: object = None) -> None:
+        super().__init__(message)
+        self.check = check
+        self.step_id = step_id

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeGuard, assert_never
+from typing import Any, assert_never
 
 from statelog.domain.aggregate import Aggregate, changed
 from statelog.domain.errors import Invalid, Refused
 from statelog.domain.event import Event
-from statelog.domain.execution.request import request_state
+from statelog.domain.execution.request import (
+    AUTHORITIES,
+    DAEMON,
+    request_state,
+    token,
+)
+from statelog.domain.execution.request import (
+    generation as usable_generation,
+)
 from statelog.domain.execution.spec import Json, PlanSpec
 from statelog.domain.lifecycle import SAME, Lifecycle
 
-DAEMON = "daemon"
-RUN_ONCE = "run_once"
-AUTHORITIES = (DAEMON, RUN_ONCE)
-
 
 class Saved(Event, name="execution.plan.saved"):
-    """A plan was saved, or saved again as a new generation: tokens are reset, the result dropped."""
+    """A plan was saved, or regenerated: tokens are reset, the last result is dropped."""
 
     plan_id: str
     realm: str
@@ -244,13 +248,9 @@ def path_part(value: Json, field: str) -> str:
 
 
 def _token(value: Json, field: str, least: int) -> int:
-    if not _is_int(value) or value < least:
+    if type(value) is not int or value < least:
         raise Invalid(field, f"must be an integer of at least {least}, not {value!r}")
     return value
-
-
-def _is_int(value: Json) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def save(
@@ -314,11 +314,9 @@ def return_to_draft(plan: Plan) -> list[ReturnedToDraft]:
 
 
 def request(plan: Plan) -> list[RunRequested]:
-    """Ask for another run. Raises `Refused` when the stored token is not a number."""
+    """Ask for another run. Raises `Invalid` when the stored token is not a number."""
     _exists(plan)
-    if not _is_int(plan.run_token):
-        raise Refused(f"the stored run token {plan.run_token!r} is not a number", rule="run_token")
-    return [RunRequested(run_token=plan.run_token + 1)]
+    return [RunRequested(run_token=token(plan.run_token) + 1)]
 
 
 def touch(plan: Plan) -> list[Touched]:
@@ -346,7 +344,7 @@ def delete(plan: Plan) -> list[Deleted]:
 def assign_generation(plan: Plan, *, generation: str) -> list[GenerationAssigned]:
     """Give a document without a usable generation one; nothing if it has one (2.9)."""
     _exists(plan)
-    if isinstance(plan.plan_generation, str) and plan.plan_generation:
+    if usable_generation(plan.plan_generation) is not None:
         return []
     return [GenerationAssigned(plan_generation=generation)]
 
@@ -354,11 +352,12 @@ def assign_generation(plan: Plan, *, generation: str) -> list[GenerationAssigned
 def finish(plan: Plan, *, result: RequestFinished) -> list[RequestFinished]:
     """Record a judged result (2.6).
 
-    Raises `Refused` for another generation, or a token that is not above the executed one.
+    Raises `Refused` for another generation or a token that is not above the executed one, and
+    `Invalid` when the executed token cannot be read.
     """
     _exists(plan)
     if result.plan_generation != plan.plan_generation:
         raise Refused("the plan has another generation", rule="generation_changed")
-    if not _is_int(plan.executed_run_token) or result.run_token <= plan.executed_run_token:
+    if result.run_token <= token(plan.executed_run_token, "executed_run_token"):
         raise Refused("the request is finished already", rule="request_already_finalized")
     return [result]

@@ -191,7 +191,7 @@ def give_up(slot: Slot, *, execution_id: str, reason: str) -> list[GaveUp]:
 def release(
     slot: Slot, *, execution_id: str, how: str, reason: str | None = None
 ) -> list[Released]:
-    """Free the plan. Raises `Refused` (`slot_owner`) when the slot is not in the state `how` needs."""
+    """Free the plan. Raises `Refused` (`slot_owner`) unless its state is the one `how` needs."""
     needed = _REPORTING if how in (RECORDED, SUPERSEDED) else _HELD
     _theirs(slot, execution_id, needed)
     return [Released(execution_id, how, reason)]
