@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, dataclass_transform
 
@@ -14,15 +14,16 @@ Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
 
 _registry: dict[str, type[Event]] = {}
+_OWN = frozenset({"stored_name", "schema", "upcasters"})
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Event:
     """Base of all events. A subclass is a frozen dataclass registered under its stored name.
 
     `name` is `<domain>.<aggregate>.<past tense>` and outlives the code. `schema` counts payload
     versions from 1; `upcasters[n]` turns a payload of version n into one of version n + 1.
-    A subclass without `name` is an abstract base of others.
+    A subclass without `name` is an abstract base of others and is never stored.
     """
 
     stored_name: ClassVar[str] = ""
@@ -37,10 +38,17 @@ class Event:
         upcasters: Mapping[int, Upcaster] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Freeze the class and register it. Raises `TypeError` for a name already taken."""
+        """Freeze the class and register it.
+
+        Raises `TypeError` for a stored name that is taken, a field named like an attribute of
+        every event (it would silently become its default), or a missing upcaster.
+        """
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True)(cls)
+        if taken := _OWN & {each.name for each in fields(cls)}:  # type: ignore[arg-type]
+            raise TypeError(f"{cls.__qualname__}: a field cannot be named {sorted(taken)}")
         if name is None:
+            cls.stored_name = ""
             return
         cls.stored_name, cls.schema, cls.upcasters = name, schema, dict(upcasters or {})
         missing = [n for n in range(1, schema) if n not in cls.upcasters]

@@ -7,6 +7,7 @@ forge it. `seq` numbers a step's events from 1 without gaps.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Final
 
 from statelog.domain.event import Event
