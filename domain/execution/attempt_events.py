@@ -86,9 +86,9 @@ class StepSucceeded(Event, name="execution.attempt.step_succeeded"):
     run_id: str
     fingerprint: str
     artifacts: tuple[Artifact, ...] = ()
-    metrics: Mapping[str, Any] = {}
-    extra: Mapping[str, Any] = {}
-    parts: Mapping[str, Any] = {}
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class StepFailed(Event, name="execution.attempt.step_failed"):
