@@ -44,9 +44,9 @@ class Lifecycle(Generic[S]):
     row from `new`. `final` statuses have no row to another. `reserved` statuses are declared and
     never reached. `retired` rows are legal on replay and refused for new events.
 
-    Raises `ValueError` when two rows share event and status, a status is unreachable and not
-    reserved (or reserved and reached), a final status is left, or two members of the status
-    enumeration share a value.
+    Raises `ValueError` when two rows share event and status, two events share a class name (the
+    machine would take them for one), a status is unreachable and not reserved (or reserved and
+    reached), a final status is left, or two members of the status enumeration share a value.
     """
 
     def __init__(
@@ -82,6 +82,10 @@ class Lifecycle(Generic[S]):
         aliases = set(self.statuses.__members__) - {status.name for status in self.statuses}
         if aliases:
             raise ValueError(f"{self.name}: {sorted(aliases)} repeat the value of another status")
+        by_name = {row.event.__name__: row.event for row in self.rows}
+        if wrong := {row.event for row in self.rows} - set(by_name.values()):
+            names = sorted(event.__name__ for event in wrong)
+            raise ValueError(f"{self.name}: two events are called {names}")
         pairs = [(row.event, row.source) for row in self.rows]
         for event, source in pairs:
             if pairs.count((event, source)) > 1:

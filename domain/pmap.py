@@ -57,6 +57,10 @@ class PMap(Mapping[K, V], Generic[K, V]):
         new._buckets[at] = bucket
         return new
 
+    def __reduce__(self) -> tuple[type[PMap[K, V]], tuple[dict[K, V]]]:
+        # buckets go by hash, and text hashes differently in the process that reads this
+        return type(self), (dict(self.items()),)
+
     def __hash__(self) -> int:
         return hash(frozenset(self.items()))
 
