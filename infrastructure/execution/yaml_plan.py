@@ -1,0 +1,76 @@
+"""YAML as far as it is JSON: no aliases, no tags, string keys, every key once. Needs PyYAML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from statelog.domain.errors import Invalid
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CORE = "tag:yaml.org,2002:"
+_SCALARS = frozenset(f"{_CORE}{kind}" for kind in ("str", "int", "float", "bool", "null"))
+
+
+def parse_yaml(text: str, depth_limit: int) -> Any:
+    """The value of the one document in YAML text.
+
+    Raises `Invalid` naming line and column: for what is not YAML, an alias, a key that is not a
+    string or appears twice, a value of a type JSON has not, and nesting beyond the limit.
+    """
+    try:
+        _scan(text, depth_limit)
+        node = yaml.compose(text, Loader=_LOADER)
+        return None if node is None else _value(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise Invalid(_at(mark), f"is not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise Invalid("text", f"is not YAML: {error}") from None
+
+
+def _scan(text: str, depth_limit: int) -> None:
+    """Refuse aliases and depth before anything recursive sees the text."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise Invalid(_at(event.start_mark), "aliases are not allowed; write the value again")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > depth_limit:
+            raise Invalid(_at(event.start_mark), f"is nested more than {depth_limit} levels deep")
+
+
+def _value(node: Any) -> Any:
+    if isinstance(node, yaml.MappingNode) and node.tag == f"{_CORE}map":
+        return _mapping(node)
+    if isinstance(node, yaml.SequenceNode) and node.tag == f"{_CORE}seq":
+        return [_value(item) for item in node.value]
+    if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
+        return _scalar(node)
+    kind = node.tag.removeprefix(_CORE)
+    raise Invalid(_at(node.start_mark), f"has the type {kind!r}, which JSON has not; quote it")
+
+
+def _scalar(node: Any) -> Any:
+    try:
+        return yaml.constructor.SafeConstructor().construct_object(node)
+    except (ValueError, KeyError):
+        kind = node.tag.removeprefix(_CORE)
+        raise Invalid(_at(node.start_mark), f"{node.value!r} is no {kind}") from None
+
+
+def _mapping(node: Any) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    for key, item in node.value:
+        if key.tag != f"{_CORE}str":
+            raise Invalid(_at(key.start_mark), "the key is not a string; quote it")
+        if key.value in entries:
+            raise Invalid(_at(key.start_mark), f"the key {key.value!r} appears twice")
+        entries[key.value] = _value(item)
+    return entries
+
+
+def _at(mark: Any) -> str:
+    return "text" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
