@@ -43,6 +43,11 @@ def funnel(points: int) -> Plan:
     return [*((str(at), []) for at in range(points)), ("all", [str(at) for at in range(points)])]
 
 
+def dense(length: int) -> Plan:
+    """Steps that each need every one before."""
+    return [(str(at), [str(below) for below in range(at)]) for at in range(length)]
+
+
 def run(graph: Graph, fails: frozenset[str] = frozenset()) -> tuple[list[str], dict[str, str]]:
     """The order steps ran in, and their outcomes, under `continue_independent`."""
     scheduler = Scheduler(graph)
@@ -89,6 +94,13 @@ def test_a_diamond_runs_each_step_once_and_the_join_last():
 def test_a_dependency_listed_twice_is_satisfied_once():
     """Case 5."""
     assert order(("a", []), ("b", ["a", "a"])) == ["a", "b"]
+
+
+def test_a_graph_keeps_distinct_dependencies_and_of_equal_steps_the_first():
+    graph = Graph.of([("b", ["c", "a", "c"]), ("a", []), ("b", []), ("c", ["a"])])
+    assert graph.order == ("b", "a", "c")
+    assert graph.deps == {"b": ("c", "a"), "a": (), "c": ("a",)}
+    assert graph.dependents == {"b": (), "a": ("b", "c"), "c": ("b",)}
 
 
 def test_saying_satisfied_twice_does_not_stand_for_another_dependency():
@@ -242,6 +254,11 @@ def test_a_plan_of_twice_the_size_takes_twice_the_work(
 @pytest.mark.parametrize("shape", [chain, star])
 def test_blocking_twice_as_many_steps_takes_twice_the_work(shape: Callable[[int], Plan]):
     assert growth(all_blocked(shape), 200) < 2.2
+
+
+def test_the_work_of_blocking_grows_with_the_edges():
+    """Twice the steps of a plan where each needs all others: four times the edges."""
+    assert growth(all_blocked(dense), 20) < 4.4
 
 
 def test_the_cost_of_a_step_does_not_grow_with_the_runnable_ones():
