@@ -1,0 +1,351 @@
+"""The journal: load, decide, commit. The `eventsourcing` application around one log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from eventsourcing.application import Application
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    EventStore,
+    InfrastructureFactory,
+    Mapper,
+    Notification,
+    Recording,
+)
+from eventsourcing.utils import Environment, EnvType
+
+from statelog import __version__
+from statelog.domain.aggregate import Aggregate, Change, Loaded
+from statelog.domain.errors import Conflict, Invalid, Refused, StoreError
+from statelog.domain.event import Event, Recorded
+from statelog.domain.ids import Id
+from statelog.infrastructure import codec
+from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.store.factory import LogFactory, LogMapper, LogStore
+from statelog.infrastructure.store.recorder import LogRecorder, Refusal
+from statelog.infrastructure.store.row import Batch, Draft, Row, Stamp, recorded
+from statelog.infrastructure.store.schema import REFUSALS_KEPT
+
+T = TypeVar("T")
+
+TRIES = 5
+_REASON = 1000
+
+
+@dataclass(frozen=True)
+class Committed(Generic[T]):
+    """What an append did: its events, and each instance as it is after them.
+
+    `position` is that of the last event, or of the log when nothing was written. `repeated` says
+    that the command had been carried out before: then all of it is the first result.
+    """
+
+    recorded: tuple[Recorded, ...]
+    loaded: tuple[Loaded[T], ...]
+    position: int
+    repeated: bool = False
+
+    @property
+    def state(self) -> T:
+        """State of the first instance."""
+        return self.loaded[0].state
+
+    @property
+    def version(self) -> int:
+        """Version of the first instance."""
+        return self.loaded[0].version
+
+
+class Journal(Application[str]):
+    """One log: in a file, or in memory when no store is named.
+
+    Threads may share it, and a forked child may use its parent's. `clock` gives microseconds UTC,
+    `new_id` the ids of commands that have none. A file that is not there is made, unless
+    `read_only`. Raises `NotFound` or `StoreError` when the store cannot be opened.
+    """
+
+    name = "statelog"
+    log_section_size = 500
+
+    def __init__(
+        self,
+        store: str | Path | None = None,
+        *,
+        clock: Callable[[], int] = now,
+        new_id: Callable[[], str] = unique_id,
+        read_only: bool = False,
+    ) -> None:
+        self.store = None if store is None else Path(store).absolute()
+        self.clock = clock
+        self.new_id = new_id
+        self._read_only = read_only
+        super().__init__()
+
+    def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
+        """Settings of this object alone: the process's environment changes nothing."""
+        module = "memory" if self.store is None else "sqlite"
+        ours = {
+            "PERSISTENCE_MODULE": f"statelog.infrastructure.store.{module}",
+            "ORIGINATOR_ID_TYPE": "text",
+            "STATELOG_STORE": str(self.store or ""),
+            "READ_ONLY": "y" if self._read_only else "n",
+        }
+        return Environment(name, {**ours, **(env or {})})
+
+    def construct_factory(self, env: Environment) -> InfrastructureFactory:
+        """The factory of the persistence module."""
+        self._factory = LogFactory.construct(env)
+        return self._factory
+
+    def construct_mapper(self) -> Mapper[str]:
+        """Stored names instead of topics."""
+        return LogMapper()
+
+    def construct_recorder(self) -> ApplicationRecorder:
+        """The log itself."""
+        self._log: LogRecorder = self._factory.log_recorder(self.clock, self.new_id)
+        return self._log
+
+    def construct_event_store(self) -> EventStore[str]:
+        """Reads `Recorded` envelopes."""
+        return LogStore(self.mapper, self._log)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be appended."""
+        return self._read_only or not self._log.writable
+
+    def load(self, aggregate: Aggregate[T], id: Id, *, upto: int | None = None) -> Loaded[T]:
+        """One instance, at version 0 and blank when it has no events; as of a position with `upto`.
+
+        Raises `Unreadable` naming the position, `IllegalTransition` for a damaged log.
+        """
+        state, version = aggregate.blank, 0
+        apply, decode = aggregate.apply, codec.decode
+        for position, version, name, schema, data in self._log.folded(  # noqa: B007
+            aggregate.stream_of(id), upto
+        ):
+            state = apply(state, decode(name, schema, data, position))
+        return Loaded(aggregate, id, state, version)
+
+    def execute(
+        self,
+        aggregate: Aggregate[T],
+        id: Id,
+        decision: Callable[..., Sequence[Event]],
+        *,
+        actor: str,
+        expect: int | None = None,
+        command: str | None = None,
+        correlation: str | None = None,
+        cause: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> Committed[T]:
+        """Load, decide and commit; decide again when another writer was first.
+
+        `expect` is the version the caller saw. The same `command` again gives its first result.
+        No events: nothing is written. Raises `Refused` (and keeps a row of it), `Conflict` after
+        five tries or when `expect` is not met, `Invalid`, `OutcomeUnknown`, `StoreError`.
+        """
+        for tries_left in reversed(range(TRIES)):
+            before = aggregate.blank_of(id)
+            if command is not None and (rows := self._log.by_command(command)):
+                return self._repeated(command, rows, (before,))
+            before = self.load(aggregate, id)
+            if expect is not None and before.version != expect:
+                raise Conflict(before.stream, expect, before.version)
+            try:
+                change = before.decide(decision, **given)
+            except Refused as refused:
+                if command is not None and (rows := self._log.by_command(command)):
+                    return self._repeated(command, rows, (before,))
+                self._note(refused, before, actor, command)
+                raise
+            if not change.events:
+                if command is not None and (rows := self._log.by_command(command)):
+                    return self._repeated(command, rows, (before,))
+                return Committed((), (before,), self.head())
+            try:
+                return self.commit(
+                    change,
+                    actor=actor,
+                    command=command,
+                    correlation=correlation,
+                    cause=cause,
+                    meta=meta,
+                )
+            except Conflict:
+                if expect is not None or not tries_left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def commit(
+        self,
+        *changes: Change[Any],
+        actor: str,
+        command: str | None = None,
+        correlation: str | None = None,
+        cause: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Committed[Any]:
+        """Append the events of all changes as one, if every stream is still where it was read.
+
+        Changes without events are guards and are checked too. Changes of one stream follow each
+        other. Raises `Conflict` naming the stream, `Invalid`, `OutcomeUnknown`, `StoreError`.
+        """
+        text = None if meta is None else codec.dump(dict(meta)).decode()
+        stamp = Stamp(
+            actor, self.new_id() if command is None else command, correlation, cause, text
+        ).checked()
+        drafts, expect = _drafts(changes)
+        done = self._log.append(Batch(drafts, expect, stamp, lookup=command is not None))
+        if done.repeated:
+            return self._repeated(stamp.command, done.rows, [change.before for change in changes])
+        events = (event for change in changes for event in change.events)
+        return Committed(
+            tuple(map(_known, done.rows, events)),
+            tuple([change.after for change in changes]),
+            done.position,
+        )
+
+    def save(self, *objs: Any, **kwargs: Any) -> list[Recording[str]]:
+        """`commit`, answered as `eventsourcing` does: one recording for each event."""
+        return [
+            Recording(
+                each,
+                Notification(each.stream, each.version, each.name, each.data or b"", each.position),
+            )
+            for each in self.commit(*objs, **kwargs).recorded
+        ]
+
+    def history(
+        self,
+        prefix: str,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        names: Collection[str] | None = None,
+    ) -> Iterator[Recorded]:
+        """Events of the stream `prefix` and of all below it, in log order.
+
+        Only those with after < position <= upto (default: the end of the log as it is now) and,
+        if given, one of these stored names. Payloads are decoded when they are used.
+        """
+        if not prefix or prefix.endswith("/"):
+            raise Invalid("prefix", "is a stream name or its first parts, without a `/` at its end")
+        last = self.head() if upto is None else upto
+        if names is not None and not names:
+            return iter(())
+        return map(_read, self._log.below(prefix, after, last, tuple(names or ())))
+
+    def read(
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        names: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Recorded]:
+        """Events of the whole log in order, bounded as those of `history`."""
+        last = self.head() if upto is None else upto
+        if names is not None and not names:
+            return iter(())
+        return map(_read, self._log.whole(after, last, tuple(names or ()), limit))
+
+    def latest(self, prefix: str, name: str) -> Iterator[Recorded]:
+        """Events of one stored name below a prefix, newest first."""
+        return map(_read, self._log.newest(prefix, name))
+
+    def head(self) -> int:
+        """The last position, 0 for an empty log."""
+        return self._log.head()[0]
+
+    def position_at(self, time_us: int) -> int:
+        """The last position whose time is not after a moment, 0 when there is none."""
+        return self._log.position_at(time_us)
+
+    def find(self, command: str) -> tuple[Recorded, ...]:
+        """The events of a command, none when it was not carried out."""
+        return tuple(map(_read, self._log.by_command(command)))
+
+    def refuse(
+        self, *, actor: str, stream: str, version: int, command: str | None, rule: str, reason: str
+    ) -> None:
+        """Keep a refusal as evidence. Raises `StoreError`."""
+        Stamp(actor, command or "-").checked()
+        refusal = Refusal(0, self.clock(), actor, stream, version, command, rule, reason[:_REASON])
+        self._log.refuse(refusal)
+
+    def refusals(self, limit: int | None = None) -> list[Refusal]:
+        """The newest `limit` refusals (default: all that are kept), oldest of them first."""
+        return list(self._log.refusals(REFUSALS_KEPT if limit is None else limit))
+
+    def health(self, *, check: bool = False) -> dict[str, Any]:
+        """Facts for a doctor: versions, sizes, positions, clock; with `check` slow checks too."""
+        found = {
+            "statelog_version": __version__,
+            "python_version": sys.version.split()[0],
+            "clock": self.clock(),
+            **self._log.health(check=check),
+        }
+        last = found["last_time"]
+        return {**found, "behind_us": max(0, last - found["clock"]) if last else 0}
+
+    def _repeated(
+        self, command: str, rows: Sequence[Row], instances: Sequence[Loaded[Any]]
+    ) -> Committed[Any]:
+        """The first result of a command. Raises `Invalid` when it was about something else."""
+        position = rows[-1].position
+        for stream in {row.stream for row in rows} - {each.stream for each in instances}:
+            raise Invalid("command", f"{command} was already carried out on {stream}")
+        loaded = [self.load(each.aggregate, each.id, upto=position) for each in instances]
+        return Committed(tuple(map(_read, rows)), tuple(loaded), position, repeated=True)
+
+    def _note(self, refused: Refused, before: Loaded[Any], actor: str, command: str | None) -> None:
+        """Evidence is no reason to hide the refusal itself behind a full disk."""
+        with suppress(StoreError):
+            self.refuse(
+                actor=actor,
+                stream=before.stream,
+                version=before.version,
+                command=command,
+                rule=refused.rule,
+                reason=refused.reason,
+            )
+
+
+def _drafts(changes: Sequence[Change[Any]]) -> tuple[list[Draft], dict[str, int]]:
+    drafts: list[Draft] = []
+    expect: dict[str, int] = {}
+    at: dict[str, int] = {}
+    for change in changes:
+        stream, version = change.stream, change.expect
+        expect.setdefault(stream, version)
+        if at.setdefault(stream, version) != version:
+            raise Invalid("changes", f"those of {stream} do not follow each other")
+        for event in change.events:
+            version += 1
+            name = event.stored_name
+            if not name:
+                raise Invalid("event", f"{type(event).__name__} has no stored name")
+            drafts.append(Draft(stream, version, name, event.schema, codec.encode(event)))
+        at[stream] = version
+    return drafts, expect
+
+
+def _read(row: Row) -> Recorded:
+    return recorded(row, codec.decoder)
+
+
+def _known(row: Row, event: Event) -> Recorded:
+    """The envelope of an event that need not be decoded, for it was just encoded."""
+    known = recorded(row, codec.decoder)
+    known.__dict__["event"] = event
+    return known

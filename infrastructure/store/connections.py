@@ -1,0 +1,208 @@
+"""SQLite connections of one store: one that writes, and as many readers as read at once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sqlite3
+import threading
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from statelog.infrastructure.store.faults import fault, os_error, store_error
+from statelog.infrastructure.store.files import beside, uri
+from statelog.infrastructure.store.locks import FileLock
+from statelog.infrastructure.store.schema import PAGE_SIZE
+
+CHECKPOINT_PAGES = 1000
+IDLE_READERS = 8
+
+
+class Connections:
+    """The connections of one process. After a fork the child abandons them and makes others."""
+
+    def __init__(self, path: Path, *, writable: bool, patience: float) -> None:
+        self.path = path
+        self.writable = writable
+        self.patience = patience
+        self.pid = os.getpid()
+        self.closed = False
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._turn = threading.Lock()
+        self._lock: FileLock | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._identity = _identity(path)
+        self._pages = 0
+
+    def read(self, sql: str, given: Sequence[object] = ()) -> list[Any]:
+        """All rows of a query. Raises `StoreError`."""
+        db = self._take()
+        try:
+            return db.execute(sql, given).fetchall()
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        finally:
+            self._give(db)
+
+    def read_numbers(self, sql: str, given: Sequence[object]) -> array[int]:
+        """The one integer column of a query, eight bytes each. Raises `StoreError`."""
+        db = self._take()
+        try:
+            return array("q", (number for (number,) in db.execute(sql, given)))
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        finally:
+            self._give(db)
+
+    def _take(self) -> sqlite3.Connection:
+        if self.closed:
+            raise fault("closed", self.path)
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._reader()
+
+    def _give(self, db: sqlite3.Connection) -> None:
+        if self.closed or len(self._idle) >= IDLE_READERS:
+            db.close()
+        else:
+            self._idle.append(db)
+
+    def _reader(self) -> sqlite3.Connection:
+        if self.writable:
+            db = self._connect("mode=rw")
+            db.execute("PRAGMA query_only = 1")
+            return db
+        # In a folder that cannot be written SQLite cannot make the files of its WAL; when there
+        # are none, nobody is writing and the file alone is the whole store.
+        alone = not any(beside(self.path, suffix).exists() for suffix in ("-wal", "-shm"))
+        fixed = alone and not os.access(self.path.parent, os.W_OK)
+        return self._connect("mode=ro&immutable=1" if fixed else "mode=ro")
+
+    def _connect(self, options: str) -> sqlite3.Connection:
+        try:
+            db = sqlite3.connect(
+                uri(self.path, options),
+                uri=True,
+                timeout=self.patience,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            db.execute("PRAGMA wal_autocheckpoint = 0")
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        return db
+
+    def begin(self, *, durable: bool = True) -> sqlite3.Connection:
+        """Wait for the turn and begin a transaction; `release` must follow, whatever happens.
+
+        Without `durable` its commit does not wait for the disk. Raises `StoreError` read-only,
+        busy, closed or damaged.
+        """
+        if not self.writable:
+            raise fault("read-only", self.path)
+        if not self._turn.acquire(timeout=self.patience * 6):
+            raise fault("busy", self.path)
+        try:
+            if self._lock is None:
+                self._lock = FileLock(beside(self.path, ".lock"), self.patience)
+            self._lock.__enter__()
+        except BaseException:
+            self._turn.release()
+            raise
+        try:
+            db = self._open_writer()
+            if not durable:
+                db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("BEGIN IMMEDIATE")
+            return db
+        except BaseException as error:
+            self.release(durable=durable)
+            if isinstance(error, sqlite3.Error):
+                raise store_error(error, self.path) from error
+            raise
+
+    def _open_writer(self) -> sqlite3.Connection:
+        if self.closed:
+            raise fault("closed", self.path)
+        if _identity(self.path) != self._identity:
+            raise fault("damaged", self.path, "it was moved or replaced while it was open")
+        if self._writer is None:
+            self._writer = self._connect("mode=rw")
+            self._writer.execute("PRAGMA synchronous = FULL")
+            self._pages = _size(beside(self.path, "-wal")) // PAGE_SIZE
+        return self._writer
+
+    def commit(self, db: sqlite3.Connection, size: int) -> None:
+        """Commit about `size` bytes, and checkpoint when it is time to."""
+        db.execute("COMMIT")
+        if size:
+            self._pages += 4 + size // (PAGE_SIZE // 2)
+            if self._pages >= CHECKPOINT_PAGES:
+                self._checkpoint(db)
+
+    def _checkpoint(self, db: sqlite3.Connection) -> None:
+        """What is committed is safe in the WAL, so a checkpoint that fails is only tried later."""
+        with suppress(sqlite3.Error):
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._pages = 0
+
+    def undo(self, db: sqlite3.Connection) -> None:
+        """Roll back; a connection that cannot is not used again."""
+        with suppress(sqlite3.Error):
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        if db.in_transaction:
+            db.close()
+            self._writer = None
+
+    def release(self, *, durable: bool = True) -> None:
+        """End the turn."""
+        try:
+            if not durable and self._writer is not None:
+                self._writer.execute("PRAGMA synchronous = FULL")
+            if self._lock is not None:
+                self._lock.__exit__(None, None, None)
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """Close every connection, once the turn that is taken has ended."""
+        if self.closed:
+            return
+        self.closed = True
+        with self._turn:
+            while self._idle:
+                self._idle.pop().close()
+            if self._writer is not None:
+                self._writer.close()
+            if self._lock is not None:
+                self._lock.close()
+            self._writer = self._lock = None
+
+    def abandon(self) -> None:
+        """Leak the parent's connections: closing one in a child would touch the parent's WAL."""
+        for db in (*self._idle, self._writer):
+            if db is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
+        if self._lock is not None:
+            self._lock.close()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise os_error(error, path) from error
+    return found.st_dev, found.st_ino
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,54 @@
+"""What SQLite and the operating system say, as the kinds of `StoreError`."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from statelog.domain.errors import StoreError
+
+_KINDS = {
+    sqlite3.SQLITE_BUSY: "busy",
+    sqlite3.SQLITE_LOCKED: "busy",
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_NOTADB: "foreign",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_ERROR: "damaged",
+}
+_ERRNO = {
+    errno.ENOSPC: "full",
+    errno.EDQUOT: "full",
+    errno.EACCES: "read-only",
+    errno.EPERM: "read-only",
+    errno.EROFS: "read-only",
+    errno.ELOOP: "foreign",
+}
+_SAY = {
+    "busy": "{path} is in use by another program; try again",
+    "full": "the disk is full: nothing was written to {path}; make room and try again",
+    "read-only": "{path} cannot be written; check the permissions of the file and its folder",
+    "foreign": "{path} is not a statelog store; name another file",
+    "damaged": "{path} is damaged ({why}); restore a backup",
+    "closed": "{path} was closed; open it again",
+    "io": "{path} cannot be read or written ({why})",
+}
+
+
+def fault(kind: str, path: Path, why: object = "") -> StoreError:
+    """A `StoreError` of a kind, with the sentence that says what to do."""
+    return StoreError(kind, _SAY[kind].format(path=path, why=why))
+
+
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """The `StoreError` for what SQLite raised."""
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return fault("closed", path)
+    code = getattr(error, "sqlite_errorcode", None)
+    return fault(_KINDS.get((code or 0) & 0xFF, "io"), path, error)
+
+
+def os_error(error: OSError, path: Path) -> StoreError:
+    """The `StoreError` for what the operating system said."""
+    return fault(_ERRNO.get(error.errno or 0, "io"), path, error.strerror or error)

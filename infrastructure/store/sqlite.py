@@ -1,0 +1,235 @@
+"""The log in one SQLite file. `PERSISTENCE_MODULE` of journals that have a file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import warnings
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from eventsourcing.persistence import IntegrityError
+
+from statelog.domain.ids import below
+from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.store import factory, schema
+from statelog.infrastructure.store.connections import Connections
+from statelog.infrastructure.store.faults import store_error
+from statelog.infrastructure.store.files import prepare
+from statelog.infrastructure.store.health import health
+from statelog.infrastructure.store.recorder import CommitFailed, LogRecorder, Refusal
+from statelog.infrastructure.store.row import Folded, Row
+
+_ROW_SIZE = 300
+_DAY = 86_400_000_000
+
+
+class SqliteTurn:
+    """One write transaction, from the lock to the commit."""
+
+    def __init__(self, connections: Connections, *, durable: bool = True) -> None:
+        self._connections = connections
+        self._durable = durable
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        self._db = self._connections.begin(durable=self._durable)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        connections, raised = self._connections, error[1]
+        try:
+            if raised is None:
+                connections.commit(self._db, self._size)
+            else:
+                connections.undo(self._db)
+        except sqlite3.Error as failed:
+            connections.undo(self._db)
+            raise CommitFailed from store_error(failed, connections.path)
+        finally:
+            connections.release(durable=self._durable)
+        if isinstance(raised, sqlite3.IntegrityError):
+            raise IntegrityError(raised) from raised
+        if isinstance(raised, sqlite3.Error):
+            raise store_error(raised, connections.path) from raised
+
+    def head(self) -> tuple[int, int]:
+        """Last position and its time."""
+        return self._db.execute(schema.HEAD).fetchone() or (0, 0)
+
+    def version(self, stream: str) -> int:
+        """Last version of a stream."""
+        return self._db.execute(schema.VERSION, (stream,)).fetchone()[0] or 0
+
+    def by_command(self, command: str) -> Sequence[Row]:
+        """Rows of a command."""
+        return _rows(self._db.execute(schema.BY_COMMAND, (command,)).fetchall())
+
+    def insert(self, rows: Sequence[Row]) -> None:
+        """Add rows."""
+        if len(rows) == 1:
+            self._db.execute(schema.INSERT, rows[0])
+        else:
+            self._db.executemany(schema.INSERT, rows)
+        self._size = sum([len(row.data or b"") for row in rows]) + _ROW_SIZE * len(rows)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Add a refusal and let the oldest go."""
+        values = list(vars(refusal).values())[1:]
+        added = self._db.execute(schema.REFUSE, values).lastrowid or 0
+        self._db.execute(schema.FORGET, (added - schema.REFUSALS_KEPT,))
+        self._size = _ROW_SIZE
+
+
+class SqliteRecorder(LogRecorder):
+    """A log in a file that other threads and processes read and write too.
+
+    Raises `NotFound` and `StoreError` when it cannot be opened; warns when its last time is more
+    than a day ahead of the clock.
+    """
+
+    patience = 5.0
+    """Seconds to wait for another program before `StoreError` busy."""
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], int] = now,
+        new_id: Callable[[], str] = unique_id,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        super().__init__(clock, new_id)
+        self.path = path.absolute()
+        writable = prepare(self.path, read_only=read_only, patience=self.patience)
+        self._connections = Connections(self.path, writable=writable, patience=self.patience)
+        self._warn_of_a_future()
+
+    def _warn_of_a_future(self) -> None:
+        ahead = self.head()[1] - self.clock()
+        if ahead > _DAY:
+            warnings.warn(
+                f"the last event of {self.path} is {ahead // 3_600_000_000} hours ahead of this "
+                "clock: new events get its time until the clock has caught up",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    @property
+    def connections(self) -> Connections:
+        """Those of this process: a child that was forked makes its own."""
+        if self._connections.pid != os.getpid():
+            parent = self._connections
+            parent.abandon()
+            self._connections = Connections(
+                self.path, writable=parent.writable, patience=self.patience
+            )
+            self._connections.closed = parent.closed
+        return self._connections
+
+    @property
+    def writable(self) -> bool:
+        """Whether events can be appended."""
+        return self._connections.writable
+
+    def turn(self) -> SqliteTurn:
+        """A turn to write."""
+        return SqliteTurn(self.connections)
+
+    def head(self) -> tuple[int, int]:
+        """Last position and its time."""
+        found = self.connections.read(schema.HEAD)
+        return found[0] if found else (0, 0)
+
+    def time_at(self, position: int) -> int:
+        """The time of an event."""
+        time: int = self.connections.read(schema.TIME_AT, (position,))[0][0]
+        return time
+
+    def folded(self, stream: str, upto: int | None = None) -> Sequence[Folded]:
+        """A whole stream, up to a position."""
+        if upto is None:
+            return self.connections.read(schema.FOLDED, (stream,))
+        return self.connections.read(schema.FOLDED_UPTO, (stream, upto))
+
+    def scan(
+        self, after: int, upto: int, names: Collection[str], prefix: str | None, limit: int
+    ) -> Sequence[Row]:
+        """Rows of a range of positions."""
+        sql = schema.scan(len(names), below=prefix is not None)
+        bounds = () if prefix is None else below(prefix)
+        return _rows(self.connections.read(sql, (after, upto, *names, *bounds, limit)))
+
+    def positions(
+        self, prefix: str, after: int, upto: int, names: Collection[str], newest_first: bool
+    ) -> array[int]:
+        """Positions below a prefix, from an index alone."""
+        exact, low, high = below(prefix)
+        sql = schema.positions_below(len(names), newest_first=newest_first)
+        given = (after, upto, exact, *names, after, upto, low, high, *names)
+        return self.connections.read_numbers(sql, given)
+
+    def rows_at(self, positions: Sequence[int]) -> Sequence[Row]:
+        """Rows at these positions, in order of position."""
+        wanted = list(positions)
+        low, high = min(wanted), max(wanted)
+        if high - low + 1 == len(wanted):
+            return self.scan(low - 1, high, (), None, len(wanted))
+        size = 1 << (len(wanted) - 1).bit_length()  # few statements, so each is prepared once
+        sql = f"{schema.SELECT} WHERE position IN ({schema.marks(size)}) ORDER BY position"
+        padded = wanted + wanted[-1:] * (size - len(wanted))
+        return _rows(self.connections.read(sql, padded))
+
+    def by_command(self, command: str) -> Sequence[Row]:
+        """Rows of a command."""
+        return _rows(self.connections.read(schema.BY_COMMAND, (command,)))
+
+    def stream_rows(
+        self, stream: str, above: int, upto: int | None, newest_first: bool, limit: int | None
+    ) -> Sequence[Row]:
+        """Rows of a stream by version."""
+        sql = (
+            f"{schema.SELECT} WHERE stream = ? AND version > ? AND version <= ? "
+            f"ORDER BY version {'DESC' if newest_first else ''} LIMIT ?"
+        )
+        last = schema.LARGEST if upto is None else upto
+        return _rows(
+            self.connections.read(sql, (stream, above, last, -1 if limit is None else limit))
+        )
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Keep a refusal, without waiting for the disk."""
+        try:
+            with SqliteTurn(self.connections, durable=False) as turn:
+                turn.refuse(refusal)
+        except CommitFailed as failed:
+            assert failed.__cause__ is not None
+            raise failed.__cause__ from None
+
+    def refusals(self, limit: int) -> Sequence[Refusal]:
+        """The newest refusals, oldest of them first."""
+        rows = self.connections.read(schema.REFUSALS, (limit,))
+        return [Refusal(*row) for row in reversed(rows)]
+
+    def health(self, *, check: bool) -> Mapping[str, Any]:
+        """What there is to know about the file."""
+        return health(self.connections, check=check)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.connections.close()
+
+
+def _rows(tuples: list[Any]) -> list[Row]:
+    return [Row._make(each) for each in tuples]
+
+
+class SqliteFactory(factory.LogFactory):
+    """Opens the file in `STATELOG_STORE`; `READ_ONLY` is `y` to only read it."""
+
+    def open_log(self, clock: Callable[[], int], new_id: Callable[[], str]) -> LogRecorder:
+        """Open the file."""
+        path = Path(self.env["STATELOG_STORE"])
+        return SqliteRecorder(path, clock, new_id, read_only=self.env.get("READ_ONLY") == "y")
