@@ -1,0 +1,1 @@
+"""Reading FASTQ, counting what is in it, and drawing what was counted."""
