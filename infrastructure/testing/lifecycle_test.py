@@ -32,8 +32,9 @@ def lifecycle_test(
     Every row leads where it says, and the fold accepts its event without moving the status; every
     other pair of status and event is refused; retired rows are replayed and not written; the
     compiled table and the machine agree; a final status has no way out; every event is stored
-    under a name of its own. Of a bare lifecycle only the table is tested. `samples` are events to
-    fold where a plain one will not do, `states` the state to fold them on by status.
+    under a name of its own. Of a bare lifecycle only the table is tested. Where a plain sample or a
+    status alone will not do, `samples` gives events by type, and `states` gives states by status
+    or by (status, event type).
     """
     import pytest
 
@@ -160,7 +161,7 @@ class _Fold:
     def folded(self, status: Any, event: type[Event], target: Enum) -> None:
         """Evolve accepts the event and leaves the status alone."""
         __tracebackhide__ = True
-        state = self.states.get(status)
+        state = self.states.get((status, event), self.states.get(status))
         if state is None:
             state = changed(self.aggregate.blank, status=status)
         assert state.status is status, f"states[{status.name}] is in {state.status.name}"

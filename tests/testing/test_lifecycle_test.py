@@ -270,6 +270,14 @@ def test_what_a_plain_sample_cannot_do_is_given():
     }
 
 
+def test_a_state_may_be_for_one_event_only():
+    """The pair wins over the status."""
+    right = GIVEN["states"][Post.PACKED]
+    wrong = Parcel(Post.PACKED)
+    both = {(Post.PACKED, Sent): right, Post.PACKED: wrong}
+    assert failures(PARCEL, samples=GIVEN["samples"], states=both) == {}
+
+
 def test_a_state_of_another_status_is_no_state():
     """Or the fold would be tested where it never happens."""
     wrong = {**GIVEN, "states": {Post.PACKED: Parcel()}}
