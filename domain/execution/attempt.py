@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from statelog.domain.aggregate import Aggregate, changed
 from statelog.domain.errors import Invalid, Refused
@@ -24,9 +24,13 @@ from statelog.domain.execution.attempt_events import (
     StepSucceeded,
     Voided,
 )
+from statelog.domain.execution.graph import Graph
+from statelog.domain.execution.report import AttemptReport
+from statelog.domain.execution.slot import Slot
 from statelog.domain.execution.spec import PlanSpec
 from statelog.domain.execution.step import Artifact
 from statelog.domain.execution.step_lifecycle import (
+    OUTCOMES,
     SATISFIED,
     StepState,
     StepStatus,
@@ -55,6 +59,12 @@ class Attempt:
 
     def __hash__(self) -> int:
         return hash((self.status, self.steps, self.running))
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The outcome of each step that has one."""
+        steps = self.steps.items()
+        return {step_id: step.status.value for step_id, step in steps if step.status in OUTCOMES}
 
 
 def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
@@ -130,17 +140,7 @@ ATTEMPT = Aggregate(
 )
 
 
-class Claimed(Protocol):
-    """What the slot's reservation says about an attempt."""
-
-    execution_id: str | None
-    plan_generation: str
-    run_token: int
-    execution_authority: str
-    execution_owner: str | None
-
-
-def start(attempt: Attempt, *, plan: PlanSpec, slot: Claimed, started_at: str) -> list[Started]:
+def start(attempt: Attempt, *, plan: PlanSpec, slot: Slot, started_at: str) -> list[Started]:
     """Begin the attempt that a slot was reserved for; `started_at` is ISO-8601 UTC."""
     return [
         Started(
@@ -309,6 +309,43 @@ def block(
         StepBlocked(step_id, _step(attempt, step_id).seq + 1, tuple(direct), tuple(ancestors))
         for step_id, direct, ancestors in steps
     ]
+
+
+def report_so_far(attempt: Attempt) -> AttemptReport:
+    """The open report of an attempt, as its events tell it (1.7).
+
+    Raises `Refused` (`started`) for an attempt that has not started.
+    """
+    start = attempt.start
+    if start is None:
+        raise Refused("the attempt has not started", rule="started")
+    failures = {
+        step_id: step.failure for step_id, step in attempt.steps.items() if step.failure is not None
+    }
+    return AttemptReport.of(
+        execution_id=start.execution_id,
+        plan_id=start.plan_id,
+        plan_generation=start.plan_generation,
+        run_token=start.run_token,
+        failure_policy=start.failure_policy,
+        started_at=start.started_at,
+        step_ids=[entry["step_id"] for entry in start.steps],
+        graph=Graph.of(attempt.deps.items()),
+        outcomes=attempt.outcomes,
+        failures=failures,
+    )
+
+
+def close(attempt: Attempt, *, report: AttemptReport) -> list[Closed]:
+    """Close the attempt with its closed report.
+
+    Raises `Refused` for another attempt's report (`own_report`) or an open one (`closed_report`).
+    """
+    if attempt.start is None or report.execution_id != attempt.start.execution_id:
+        raise Refused("the report is of another attempt", rule="own_report")
+    if report.termination_reason is None:
+        raise Refused("the report is still open", rule="closed_report")
+    return [Closed(report=report.to_json())]
 
 
 def void(attempt: Attempt) -> list[Voided]:

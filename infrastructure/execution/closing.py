@@ -1,0 +1,73 @@
+"""Closing an attempt: its report, and the slot's next state, in one commit (D7, D9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from statelog.domain.execution import attempt as decisions
+from statelog.domain.execution import slot as slots
+from statelog.domain.execution.attempt import Attempt
+from statelog.domain.execution.endings import finishes_request
+from statelog.domain.execution.report import AttemptReport
+from statelog.infrastructure.execution.writer import AttemptWriter
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why an attempt ends: a termination reason, and the attempt-level failure if there is one."""
+
+    reason: str
+    diagnostic: Mapping[str, Any] | None = None
+
+
+def close(
+    writer: AttemptWriter,
+    ending: Ending,
+    ended_at: str,
+    *,
+    publication_failure: Mapping[str, Any] | None = None,
+    released_because: str | None = None,
+) -> Mapping[str, Any]:
+    """Append the closed report and move the slot on; answers the report.
+
+    Raises `Fenced` and `PublicationError` as the writer does.
+    """
+    report = final_report(writer.attempt.state, ending, ended_at, publication_failure)
+    document = report.to_json()
+    execution_id = writer.slot.state.execution_id or ""
+    if finishes_request(document):
+        slot = writer.slot.decide(slots.file_report, execution_id=execution_id)
+    else:
+        slot = writer.slot.decide(
+            slots.release, execution_id=execution_id, how=slots.UNFINISHED, reason=released_because
+        )
+    writer.commit(writer.attempt.decide(decisions.close, report=report), slot)
+    return document
+
+
+def final_report(
+    attempt: Attempt,
+    ending: Ending,
+    ended_at: str,
+    publication_failure: Mapping[str, Any] | None = None,
+) -> AttemptReport:
+    """The closed report of an attempt as its events tell it."""
+    report = decisions.report_so_far(attempt)
+    report = report.closed(ending.reason, ended_at, ending.diagnostic)
+    if publication_failure is not None:
+        report = report.with_publication_failure(publication_failure)
+    return report
+
+
+def diagnostic(error: BaseException, running: str | None = None) -> dict[str, Any]:
+    """An attempt-level failure as reports show it (1.7)."""
+    details: dict[str, Any] = dict(getattr(error, "details", {}))
+    if running is not None:
+        details["running_step_id"] = running
+    return {
+        "message": str(error) or type(error).__name__,
+        "error_type": type(error).__name__,
+        "details": details,
+    }

@@ -1,0 +1,242 @@
+"""One cycle of one plan: read, settle, admit, execute, interpret, record (2.5, 3)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from statelog.domain.aggregate import Loaded
+from statelog.domain.errors import Conflict, StatelogError
+from statelog.domain.execution import plan as plans
+from statelog.domain.execution import slot as slots
+from statelog.domain.execution.attempt import ATTEMPT
+from statelog.domain.execution.endings import (
+    Recording,
+    Resolution,
+    finishes_request,
+    log_level,
+    resolution_of,
+)
+from statelog.domain.execution.execution_ids import next_id
+from statelog.domain.execution.faults import OrchestrationError
+from statelog.domain.execution.plan import PLAN, Plan
+from statelog.domain.execution.request import Claim, RunRequest, admit
+from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
+from statelog.infrastructure.execution.chance import suffix
+from statelog.infrastructure.execution.engine import Ended, Engine
+from statelog.infrastructure.execution.owed import Owed
+from statelog.infrastructure.execution.plans import new_generation
+from statelog.infrastructure.execution.settle import Recorded, Settler
+from statelog.infrastructure.holders import Holder
+
+log = logging.getLogger("statelog.execution")
+
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What became of one wish to execute a plan, and of the attempt if there was one."""
+
+    plan_id: str
+    resolution: Resolution
+    reason: str = ""
+    plan_generation: str | None = None
+    run_token: int | None = None
+    execution_id: str | None = None
+    report: Mapping[str, Any] | None = None
+
+    @property
+    def outcome(self) -> str | None:
+        """The attempt's outcome."""
+        return None if self.report is None else self.report["outcome"]
+
+    @property
+    def termination_reason(self) -> str | None:
+        """Why the attempt ended."""
+        return None if self.report is None else self.report["termination_reason"]
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether a success is recorded."""
+        return self.resolution is Resolution.FINALIZED and self.outcome == "succeeded"
+
+    def to_json(self) -> dict[str, Any]:
+        """The line that `--json` prints for a plan."""
+        return {
+            "plan_id": self.plan_id,
+            "plan_generation": self.plan_generation,
+            "run_token": self.run_token,
+            "execution_id": self.execution_id,
+            "resolution": self.resolution.value,
+            "reason": self.reason,
+            "outcome": self.outcome,
+            "termination_reason": self.termination_reason,
+            "report": self.report,
+        }
+
+
+@dataclass
+class Coordinator:
+    """Executes plans that a claim covers, one at a time, as one living holder."""
+
+    engine: Engine
+    settler: Settler
+    holder: Holder
+    claim: Claim
+    cancel: threading.Event = field(default_factory=threading.Event)
+    new_generation: Callable[[], str] = field(default=new_generation)
+    suffix: Callable[[], str] = field(default=suffix)
+    _last_id: str | None = field(default=None, init=False)
+    _owed: dict[str, Owed] = field(default_factory=dict, init=False)
+
+    def cycle(self, plan_id: str) -> Resolved:
+        """Take one plan as far as it goes now; never raises for what a resolution can say."""
+        try:
+            resolved = self._cycle(plan_id)
+        except StatelogError as error:
+            resolved = Resolved(plan_id, Resolution.ADMISSION_FAILED, str(error))
+        self._tell(resolved)
+        return resolved
+
+    def settle(self, plan_id: str) -> Resolved | None:
+        """Recover what is left of an earlier attempt; what became of a waiting result, if any."""
+        settled = self.settler.recover(plan_id)
+        return None if settled is None else _settled(plan_id, settled)
+
+    def pay(self) -> None:
+        """Try again the closes that failed (D9)."""
+        for plan_id, owed in list(self._owed.items()):
+            if owed.pay():
+                del self._owed[plan_id]
+
+    def _cycle(self, plan_id: str) -> Resolved:
+        self.pay()
+        if self.cancel.is_set():
+            return Resolved(plan_id, Resolution.CANCELLED, "cancelled before the plan was read")
+        settled = self.settle(plan_id)
+        if settled is not None and settled.resolution is Resolution.FINALIZATION_PENDING:
+            return settled
+        for _ in range(_TRIES):
+            try:
+                admitted = self._admit(plan_id)
+            except Conflict as conflict:
+                log.info("plan %r changed while it was admitted: %s", plan_id, conflict)
+                continue
+            return admitted if isinstance(admitted, Resolved) else self._execute(*admitted)
+        return Resolved(plan_id, Resolution.ADMISSION_FAILED, "the plan kept changing")
+
+    def _admit(self, plan_id: str) -> Resolved | tuple[RunRequest, Loaded[Slot]]:
+        """Judge one fresh read and take the slot under it. Raises `Conflict` when it moved."""
+        plan, slot = self._journal.load(PLAN, plan_id), self._journal.load(SLOT, plan_id)
+        verdict = admit(plan.state, self.claim)
+        if verdict.needs_generation:
+            plan = self._with_generation(plan)
+            verdict = admit(plan.state, self.claim)
+        if verdict.request is None:
+            resolution = verdict.resolution or Resolution.INVALID_DOCUMENT
+            return Resolved(plan_id, resolution, verdict.reason)
+        if slot.state.status is not SlotStatus.FREE:
+            reason = f"execution {slot.state.execution_id} has the plan"
+            return Resolved(plan_id, Resolution.DUPLICATE, reason)
+        request = verdict.request
+        held = slot.decide(
+            slots.admit,
+            execution_id=self._allocate(plan_id, slot.state.floor),
+            holder=self.holder.id,
+            plan_version=plan.version,
+            plan_generation=request.plan_generation,
+            run_token=request.run_token,
+            execution_authority=request.execution_authority,
+            execution_owner=request.execution_owner,
+        )
+        self._journal.commit(
+            held,
+            plan.guard(),
+            actor=self.engine.actor,
+            correlation=held.after.state.execution_id,
+            cause=f"{plan.stream}@{plan.version}",
+        )
+        return request, held.after
+
+    def _with_generation(self, plan: Loaded[Plan]) -> Loaded[Plan]:
+        change = plan.decide(plans.assign_generation, generation=self.new_generation())
+        self._journal.commit(change, actor=self.engine.actor)
+        return change.after
+
+    def _allocate(self, plan_id: str, floor: str | None) -> str:
+        """The next execution ID; one that an attempt has already moves the time on (6.3)."""
+        for _ in range(3):
+            candidate = next_id(self.engine.clock(), floor, self._last_id, self.suffix())
+            self._last_id = candidate
+            if not self._journal.load(ATTEMPT, (plan_id, candidate)).version:
+                return candidate
+        raise OrchestrationError("no execution ID is free")
+
+    def _execute(self, request: RunRequest, slot: Loaded[Slot]) -> Resolved:
+        plan_id, execution_id = request.plan.plan_id, slot.state.execution_id or ""
+        about: dict[str, Any] = {
+            "plan_generation": request.plan_generation,
+            "run_token": request.run_token,
+            "execution_id": execution_id,
+        }
+        if self.cancel.is_set():
+            release = slot.decide(slots.release, execution_id=execution_id, how=slots.NOT_STARTED)
+            self._journal.commit(release, actor=self.engine.actor, correlation=execution_id)
+            return Resolved(plan_id, Resolution.CANCELLED, "cancelled before the start", **about)
+        ended = self.engine.attempt(request.plan, slot, self.cancel)
+        return self._interpret(plan_id, ended, about)
+
+    def _interpret(self, plan_id: str, ended: Ended, about: Mapping[str, Any]) -> Resolved:
+        report, reason = ended.report, str(ended.error or "")
+        if not ended.published and not ended.fenced:
+            self._owed[plan_id] = Owed(self.engine, ended)
+            self.pay()
+        if not ended.published or not finishes_request(report):
+            return Resolved(plan_id, resolution_of(report), reason, **about, report=report)
+        recorded = self.settler.record(plan_id, about["execution_id"])
+        return Resolved(
+            plan_id,
+            resolution_of(report, recorded.recording),
+            recorded.reason or reason,
+            **about,
+            report=report,
+        )
+
+    @property
+    def _journal(self) -> Any:
+        return self.engine.journal
+
+    def _tell(self, resolved: Resolved) -> None:
+        level = logging.getLevelName(log_level(resolved.resolution, resolved.report))
+        log.log(
+            level,
+            "plan %r: %s%s",
+            resolved.plan_id,
+            resolved.resolution.value,
+            f" ({resolved.reason})" if resolved.reason else "",
+            extra={
+                "plan": resolved.plan_id,
+                "execution": resolved.execution_id,
+                "resolution": resolved.resolution.value,
+            },
+        )
+
+
+def _settled(plan_id: str, settled: Recorded) -> Resolved:
+    report = settled.report
+    return Resolved(
+        plan_id,
+        resolution_of(report, settled.recording),
+        settled.reason or "",
+        report["plan_generation"],
+        report["run_token"],
+        report["execution_id"],
+        report,
+    )
+
+
+__all__ = ["Coordinator", "Recording", "Resolved"]

@@ -1,0 +1,154 @@
+"""Liveness by kernel lock: a holder lives exactly as long as its process does (D8)."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+from statelog.domain.errors import StoreError
+
+_SUFFIX: Final = ".lock"
+
+
+class Holder:
+    """A lock this process holds until it ends or releases it; `id` is what others know it by."""
+
+    def __init__(self, id: str, path: Path | None, descriptor: int, forget: Callable[[str], None]):
+        self.id = id
+        self._path = path
+        self._descriptor = descriptor
+        self._forget = forget
+        self._pid = os.getpid()
+
+    def release(self) -> None:
+        """Let go; from now on the holder counts as dead. Safe to call twice."""
+        if self._descriptor >= 0:
+            if self._path is not None and os.getpid() == self._pid:
+                self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+        self._descriptor = -1
+        self._forget(self.id)
+
+    def __enter__(self) -> Holder:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+
+class Holders:
+    """The holders of one store: a folder of lock files, or this process alone without a folder.
+
+    A stopped process keeps its lock, a killed one frees it at once, and a forked child shares it.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._own: set[str] = set()
+
+    @classmethod
+    def of(cls, store: Path | None) -> Holders:
+        """The holders of a store: the folder `<store>.holders` beside it."""
+        return cls(None if store is None else store.with_name(f"{store.name}.holders"))
+
+    def take(self, kind: str = "holder", token: str | None = None) -> Holder:
+        """Become a living holder with the id `<kind>:<token>` (default: a fresh UUID).
+
+        Raises `StoreError` when the folder cannot be used.
+        """
+        id = f"{kind}:{token or uuid4()}"
+        self._own.add(id)
+        if self._folder is None:
+            return Holder(id, None, -1, self._own.discard)
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            return Holder(id, self._file(id), self._locked(self._file(id)), self._own.discard)
+        except OSError as error:
+            self._own.discard(id)
+            kind = "full" if error.errno == 28 else "read-only"
+            raise StoreError(kind, f"cannot hold a lock in {self._folder}: {error}") from error
+
+    def alive(self, id: str | None) -> bool:
+        """Whether the holder's process lives, stopped or not."""
+        if id is None:
+            return False
+        if self._folder is None:
+            return id in self._own
+        try:
+            descriptor = os.open(self._file(id), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _lock_now(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def who(self, id: str) -> dict[str, Any] | None:
+        """What a holder said of itself: `pid` and `host`; none when its file is gone."""
+        if self._folder is None:
+            return {"pid": os.getpid(), "host": platform.node()} if id in self._own else None
+        try:
+            found = json.loads(self._file(id).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def sweep(self) -> int:
+        """Remove the files of dead holders; answers how many."""
+        if self._folder is None or not self._folder.is_dir():
+            return 0
+        return sum(self._swept(path) for path in self._folder.glob(f"*{_SUFFIX}"))
+
+    def living(self) -> tuple[str, ...]:
+        """Ids of the living holders."""
+        if self._folder is None:
+            return tuple(sorted(self._own))
+        names = (path.name.removesuffix(_SUFFIX) for path in self._folder.glob(f"*{_SUFFIX}"))
+        return tuple(sorted(id for id in map(unquote, names) if self.alive(id)))
+
+    def _file(self, id: str) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{quote(id, safe='')}{_SUFFIX}"
+
+    def _locked(self, path: Path) -> int:
+        """Create and lock a file, again when a sweep removed it between the two."""
+        while True:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(path, flags, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    about = {"pid": os.getpid(), "host": platform.node()}
+                    os.write(descriptor, json.dumps(about).encode())
+                    return descriptor
+            os.close(descriptor)
+
+    def _swept(self, path: Path) -> bool:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            if not (_lock_now(descriptor) and stat.S_ISREG(os.fstat(descriptor).st_mode)):
+                return False
+            path.unlink(missing_ok=True)
+            return True
+        finally:
+            os.close(descriptor)
+
+
+def _lock_now(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
