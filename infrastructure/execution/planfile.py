@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from statelog.domain.errors import Invalid
 from statelog.domain.execution.spec import Json, PlanSpec
-from statelog.infrastructure.json_values import to_json, within
+from statelog.infrastructure.json_values import escaped, to_json, within
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 YAML_LIMIT: Final = 1024 * 1024
@@ -30,8 +30,8 @@ def read_plan(path: Path) -> dict[str, Json]:
     shape of 1.3; of YAML also keys that are not strings, aliases, types JSON has not, a size above
     `YAML_LIMIT`, and when the `yaml` extra is not installed.
     """
-    data = _bytes(path)
     yaml = path.suffix.lower() in YAML_SUFFIXES
+    data = _bytes(path, YAML_LIMIT + 1 if yaml else -1)
     if yaml and len(data) > YAML_LIMIT:
         raise Invalid(str(path), f"is larger than {YAML_LIMIT} bytes, the limit for YAML")
     text = _text(path, data)
@@ -70,12 +70,13 @@ def with_params(body: Mapping[str, Json], settings: Sequence[str]) -> dict[str, 
         step_id, key, value = _setting(setting)
         named = [step for step in steps if step["step_id"] == step_id]
         if not named:
-            raise Invalid(_OPTION, f"{setting!r}: there is no step {step_id!r}")
+            raise Invalid(_OPTION, f"{_short(setting)!r}: there is no step {step_id!r}")
         for step in named:
             if key not in step["params"]:
                 known = ", ".join(step["params"]) or "none"
                 raise Invalid(
-                    _OPTION, f"{setting!r}: step {step_id!r} has no param {key!r} (it has {known})"
+                    _OPTION,
+                    f"{_short(setting)!r}: step {step_id!r} has no param {key!r} (it has {known})",
                 )
             step["params"] = {**step["params"], key: value}
     return {**body, "steps": steps} if steps else dict(body)
@@ -85,23 +86,22 @@ def _setting(setting: str) -> tuple[str, str, Json]:
     target, equals, text = setting.partition("=")
     step_id, dot, key = target.rpartition(".")
     if not (equals and dot and step_id and key):
-        raise Invalid(_OPTION, f"{setting!r} is not STEP.KEY=VALUE")
-    return step_id, key, _value(setting, text)
+        raise Invalid(_OPTION, f"{_short(setting)!r} is not STEP.KEY=VALUE")
+    try:
+        value = parse_json(text, "value") if _is_json(text) else _checked(text, "value")
+    except Invalid as error:
+        raise Invalid(_OPTION, f"{_short(setting)!r}: {error.field} {error.why}") from None
+    return step_id, key, value
 
 
-def _value(setting: str, text: str) -> Json:
+def _is_json(text: str) -> bool:
     try:
         json.loads(text, parse_int=_integer, parse_constant=_not_json)
-    except ValueError:
-        value: Json = text
     except RecursionError:
-        raise Invalid(_OPTION, f"{setting!r}: is nested too deeply") from None
-    else:
-        value = None
-    try:
-        return parse_json(text, "value") if value is None else _checked(value, "value")
-    except Invalid as error:
-        raise Invalid(_OPTION, f"{setting!r}: {error.field} {error.why}") from None
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def _not_json(constant: str) -> Any:
@@ -128,12 +128,12 @@ def _checked(value: Any, place: str) -> Json:
 
 def _merged(value: Any, place: str, depth: int) -> Any:
     if depth > DEPTH_LIMIT:
-        raise Invalid(place, f"is nested more than {DEPTH_LIMIT} levels deep")
+        raise Invalid(_short(place), f"is nested more than {DEPTH_LIMIT} levels deep")
     if isinstance(value, _Pairs):
         merged: dict[str, Any] = {}
         for key, item in value:
             if key in merged:
-                raise Invalid(f"{place}.{key}", "appears twice")
+                raise Invalid(f"{place}.{escaped(key)}", "appears twice")
             merged[key] = _merged(item, f"{place}.{key}", depth + 1)
         return merged
     if isinstance(value, list):
@@ -149,9 +149,10 @@ def _parse_yaml(text: str) -> Json:
     return _checked(parse_yaml(text, DEPTH_LIMIT), "plan")
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, most: int) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(most)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Invalid(str(path), f"cannot be read: {why}") from None
@@ -168,3 +169,7 @@ def _text(path: Path, data: bytes) -> str:
 
 def _at(line: int, column: int) -> str:
     return f"line {line}, column {column}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}\N{HORIZONTAL ELLIPSIS}"

@@ -26,8 +26,10 @@ def parse_yaml(text: str, depth_limit: int) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise Invalid(_at(mark), f"is not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise Invalid("text", f"is not YAML: {error}") from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = _place(before.count("\n"), error.position - before.rfind("\n") - 1)
+        raise Invalid(place, f"is not YAML: {error.reason}") from None
 
 
 def _scan(text: str, depth_limit: int) -> None:
@@ -58,7 +60,7 @@ def _scalar(node: Any) -> Any:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (ValueError, KeyError):
         kind = node.tag.removeprefix(_CORE)
-        raise Invalid(_at(node.start_mark), f"{node.value!r} is no {kind}") from None
+        raise Invalid(_at(node.start_mark), f"{node.value[:40]!r} is no {kind}") from None
 
 
 def _mapping(node: Any) -> dict[str, Any]:
@@ -73,4 +75,8 @@ def _mapping(node: Any) -> dict[str, Any]:
 
 
 def _at(mark: Any) -> str:
-    return "text" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+    return "text" if mark is None else _place(mark.line, mark.column)
+
+
+def _place(line: int, column: int) -> str:
+    return f"line {line + 1}, column {column + 1}"
