@@ -178,6 +178,7 @@ def _watched(ctx: StepContext, reads: Reads) -> Iterator[Record]:
         yield record
         if record.number % OFTEN == 0:
             ctx.progress(reads.percent, f"{record.number:,} reads")
+    ctx.progress(100, f"{reads.record:,} reads")
 
 
 def _remove_outdated(ctx: StepContext, outdates: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 WIDTH: Final = 440
 HEIGHT: Final = 250
-LEFT, RIGHT, TOP, BOTTOM = 58, 428, 10, 208
+LEFT, RIGHT, TOP, BOTTOM = 66, 428, 10, 208
 
 Points = Sequence[tuple[float, float | None]]
 
@@ -114,7 +114,8 @@ class Chart:
             yield f'<text class="tick end" x="{LEFT - 6}" y="{round(y + 3.5, 1)}">{text}</text>'
         yield f'<line class="axis" x1="{LEFT}" x2="{RIGHT}" y1="{BOTTOM}" y2="{BOTTOM}"/>'
         named = [(float(at), name) for at, name in enumerate(self.x_names)]
-        for value, name in named or [(value, plain(value)) for value in ticks(*self.x, 6)]:
+        whole = [value for value in ticks(*self.x, 6) if value == int(value)]
+        for value, name in named or [(value, plain(value)) for value in whole]:
             yield f'<text class="tick mid" x="{self._x(value)}" y="223">{escape(name)}</text>'
         yield f'<text class="label mid" x="{(LEFT + RIGHT) / 2}" y="243">{self.x_label}</text>'
         middle = (TOP + BOTTOM) / 2

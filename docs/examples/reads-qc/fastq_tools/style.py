@@ -96,6 +96,9 @@ svg .none { font-size: 14px; text-anchor: middle; }
 .zone-look { fill: color-mix(in srgb, var(--look) var(--tint), transparent); }
 .zone-poor { fill: color-mix(in srgb, var(--poor) var(--tint), transparent); }
 footer { padding-top: 28px; padding-bottom: 40px; color: var(--soft); font-size: 0.85rem; }
+@media (max-width: 1140px) {
+  .cards { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+}
 @media (max-width: 760px) {
   .figures { grid-template-columns: minmax(0, 1fr); }
   header, main, footer { padding-left: 12px; padding-right: 12px; }

@@ -136,8 +136,8 @@ def _pair_checks(profiles: Sequence[dict[str, Any]], pair: dict[str, Any]) -> li
             "Reads",
             number(records["r1"]),
             number(records["r2"]),
-            (GOOD if sum(records.values()) else LOOK) if pair["same_count"] else POOR,
-            "as many in R1 as in R2, and not none",
+            (GOOD if compared else NONE) if pair["same_count"] else POOR,
+            "as many in R1 as in R2",
         ),
         Finding(
             "names",
