@@ -95,5 +95,14 @@ def _verify_stores(config: pytest.Config) -> list[str]:
 
 
 def verify_store(store: Path) -> list[str]:
-    """Each difference between a store's views and their rebuild."""
-    return []
+    """Each place where the stored views of plan execution are not what the log gives."""
+    from statelog.domain import StatelogError
+    from statelog.infrastructure.journal import Journal
+    from statelog.infrastructure.views import Views
+    from statelog.projections.execution import EXECUTION_VIEWS
+
+    try:
+        with Journal(store, read_only=True) as journal, Views(journal, EXECUTION_VIEWS) as views:
+            return [str(difference) for difference in views.verify()]
+    except StatelogError as error:
+        return [f"cannot be verified: {error}"]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from statelog.domain.execution import plan
+from statelog.infrastructure import Journal, Views
+from statelog.projections.execution import EXECUTION_VIEWS
+from tests.conftest import verify_store
 from tests.house.repo import ROOT
 
 SKIPS = "import pytest\n\n\ndef test_skips():\n    pytest.skip('no reason')\n"
@@ -40,6 +48,7 @@ def suite(folder: Path, test: str, *options: str, ci: str = "", add: str = "") -
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
+    shutil.rmtree(folder / "base", ignore_errors=True)
     return done.returncode, done.stdout
 
 
@@ -73,3 +82,25 @@ def test_a_store_damaged_on_purpose_is_left_out(tmp_path: Path):
     """A test that damages a store says so."""
     code, output = suite(tmp_path, DAMAGES, add=DIFFERS)
     assert (code, "differs" in output) == (0, False)
+
+
+def test_a_changed_row_is_a_wrong_view(store_path: Path, damaged_store: Callable[[Path], None]):
+    """A stored view is right until somebody changes a byte of it, and leaves nothing behind."""
+    body = {"plan_id": "quiet", "realm": "test", "steps": []}
+    with Journal(store_path) as journal, Views(journal, EXECUTION_VIEWS) as views:
+        journal.execute(plan.PLAN, "quiet", plan.save, actor="bob", body=body, generation="1")
+        views.catch_up()
+    assert verify_store(store_path) == []
+    damaged_store(store_path)
+    with closing(sqlite3.connect(f"{store_path}.views.db")) as db:
+        db.execute("UPDATE plan_document SET document = replace(document, 'quiet', 'loud')")
+        db.commit()
+    found = verify_store(store_path)
+    assert found
+    assert all("plan_document 'quiet'" in difference for difference in found)
+
+
+def test_a_store_that_cannot_be_read_is_a_wrong_one(tmp_path: Path):
+    """Verification that did not happen is not a success."""
+    (found,) = verify_store(tmp_path / "none.db")
+    assert "cannot be verified" in found
