@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
+    from statelog.infrastructure.views import Views
 
 _HOMES = {"Journal": "journal", "Views": "views"}
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "Views"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,8 @@ import orjson
 from statelog.domain.errors import Invalid, Unreadable
 from statelog.domain.event import Event, Recorded, event_type
 from statelog.infrastructure.json_types import from_json, shape_of
-from statelog.infrastructure.json_values import Json, dump, dump_plain, escaped, parse, to_json
+from statelog.infrastructure.json_values import dump, dump_plain, parse
+from statelog.projections.plain import Json, escaped, to_json
 
 __all__ = [
     "Json",
@@ -32,7 +33,7 @@ def encode(event: Event) -> bytes:
     """
     plain = to_json(event)
     shape_of(type(event)).read(plain)
-    return dump_plain(plain)
+    return dump_plain(plain, orjson.OPT_SORT_KEYS)
 
 
 def decode(name: str, schema: int, data: bytes | None, position: int = 0) -> Event:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_or
 
 from statelog.domain.errors import Invalid
 from statelog.domain.pmap import PMap
-from statelog.infrastructure.json_values import within
+from statelog.projections.plain import within
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]

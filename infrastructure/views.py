@@ -1,0 +1,232 @@
+"""Views: projections kept up with the log, in a file that can always be made again from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from statelog.domain.errors import NotFound, StoreError
+from statelog.infrastructure.catch_up import Log, View, catch_up, rebuild
+from statelog.infrastructure.json_values import parse
+from statelog.infrastructure.store.files import beside
+from statelog.infrastructure.verify import Difference, differences
+from statelog.infrastructure.view_store import ViewStore
+from statelog.projections.projection import Projection
+
+SUFFIX = ".views.db"
+
+Progress = Callable[[str, int, int], None]
+"""Told the view, the position that was folded, and the last one."""
+
+
+@dataclass(frozen=True)
+class ViewStatus:
+    """Where a view is: `lag` positions behind the log, and why if an event stops it."""
+
+    name: str
+    version: int
+    position: int
+    lag: int
+    rows: int
+    error: str | None
+
+
+class Views:
+    """The views of one journal. Threads may share it, and a forked child may use its parent's.
+
+    They are kept in `path` (default: beside the log, `<store>.views.db`), or in memory for a
+    journal in memory and wherever the log or the file of views cannot be written. Every read
+    catches up first. An event that a view cannot fold stops that view alone, at the position
+    before it, until it can be folded. Raises `StoreError` for a file that is not one of views.
+    """
+
+    def __init__(
+        self,
+        journal: Log,
+        projections: Iterable[Projection[Any]],
+        path: Path | None = None,
+        *,
+        patience: float = 30.0,
+    ) -> None:
+        self.journal = journal
+        self.path = path or (journal.store and beside(journal.store, SUFFIX))
+        self._patience = patience
+        self._guard, self._pid = RLock(), os.getpid()
+        self._views: dict[str, View[Any]] = {}
+        store = self._open()
+        self._stores = [store]
+        for projection in projections:
+            view = View(projection, store)
+            if self._views.setdefault(view.name, view) is not view:
+                raise ValueError(f"two views are called {view.name}")
+
+    def _open(self) -> ViewStore:
+        if self.path is not None and not self.journal.read_only:
+            try:
+                return ViewStore(self.path, patience=self._patience)
+            except StoreError as error:
+                if error.kind != "read-only":
+                    raise
+        return ViewStore(None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all views."""
+        return tuple(self._views)
+
+    @property
+    def stored(self) -> bool:
+        """Whether the views are kept in the file."""
+        return self._stores[0].path is not None
+
+    def catch_up(self, *names: str) -> None:
+        """Fold what is new in the log into these views (default: all).
+
+        A view that an event stops does not stop the others; `status` says where and why. Raises
+        `NotFound` for a name nobody declared, and `StoreError`.
+        """
+        with self._turn():
+            for view in self._chosen(*names):
+                self._catch_up(view)
+
+    def get(self, name: str, key: str) -> dict[str, Any] | None:
+        """The document of one row, caught up; None when there is none or it is not shown."""
+        with self._turn():
+            view = self._caught_up(name)
+            text = view.store.document(view.format, key)
+        return None if text is None else parse(text)
+
+    def rows(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Key and document of each row that is shown, by key, caught up when it begins."""
+        for key, text in self._pages(name, "document"):
+            if text is not None:
+                yield key, parse(text)
+
+    def states(self, name: str) -> Iterator[tuple[str, Any]]:
+        """Key and folded state of each row, shown or not, by key, caught up when it begins."""
+        view = self._view(name)
+        for key, text in self._pages(name, view.format.state_column):
+            yield key, view.format.state(text or "null")
+
+    def rebuild(self, name: str | None = None, progress: Progress | None = None) -> None:
+        """Make a view (default: all) anew from the log.
+
+        Its old rows stay readable until the new ones replace them, in one transaction. Raises
+        `StoreError` newer for one that a newer release keeps.
+        """
+        with self._turn():
+            for view in self._chosen(*([] if name is None else [name])):
+                view.store.refresh()
+                _refuse_newer(view)
+                rebuild(view, self.journal, progress)
+                self._catch_up(view)
+
+    def verify(self, name: str | None = None) -> list[Difference]:
+        """Compare each stored row of a view (default: all) with its rebuild, byte by byte.
+
+        The views catch up first, unless they are not ours to write: then the file is compared as
+        it is, view by view at its own position, leaving out those of another version.
+        """
+        with self._turn():
+            chosen = self._chosen(*([] if name is None else [name]))
+            if not self.stored and self.path is not None and self.path.exists():
+                return self._verify_file(chosen)
+            for view in chosen:
+                self._catch_up(view)
+            return [found for view in chosen for found in self._differences(view, view.store)]
+
+    def _verify_file(self, views: Iterable[View[Any]]) -> list[Difference]:
+        store = ViewStore(self.path, patience=self._patience, read_only=True)
+        try:
+            return [found for view in views for found in self._differences(view, store)]
+        finally:
+            store.close()
+
+    def _differences(self, view: View[Any], store: ViewStore) -> Iterator[Difference]:
+        with store.reading():
+            mark = store.mark(view.name)
+            if mark and mark.version == view.version and store.fits(view.format):
+                stored = store.rows(view.format)
+                yield from differences(view.format, self.journal, mark.position, stored)
+
+    def status(self) -> list[ViewStatus]:
+        """Where each view is now, without catching up."""
+        with self._turn():
+            head = self.journal.head()
+            return [self._status(view, head) for view in self._views.values()]
+
+    def _status(self, view: View[Any], head: int) -> ViewStatus:
+        mark = view.store.mark(view.name)
+        if mark is None:
+            return ViewStatus(view.name, view.version, 0, head, 0, None)
+        rows = view.store.count(view.format)
+        return ViewStatus(
+            view.name, mark.version, mark.position, head - mark.position, rows, mark.error
+        )
+
+    def close(self) -> None:
+        """Close the file of views; the journal stays open."""
+        with self._turn():
+            for store in self._stores:
+                store.close()
+
+    def __enter__(self) -> Views:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._pid != os.getpid():
+            # In the parent another thread may have held the guard when this child was forked.
+            self._guard, self._pid = RLock(), os.getpid()
+        with self._guard:
+            yield
+
+    def _view(self, name: str) -> View[Any]:
+        if name not in self._views:
+            raise NotFound("view", name)
+        return self._views[name]
+
+    def _chosen(self, *names: str) -> list[View[Any]]:
+        return [self._view(name) for name in names or self._views]
+
+    def _caught_up(self, name: str) -> View[Any]:
+        view = self._view(name)
+        self._catch_up(view)
+        return view
+
+    def _catch_up(self, view: View[Any]) -> None:
+        view.store.refresh()
+        if not catch_up(view, self.journal):
+            # A newer release keeps this view in the file: it is folded in memory beside that.
+            view.store = ViewStore(None)
+            self._stores.append(view.store)
+            catch_up(view, self.journal)
+
+    def _pages(self, name: str, column: str) -> Iterator[tuple[str, str | None]]:
+        with self._turn():
+            view = self._caught_up(name)
+            pages = view.store.pages(view.format, column)
+        while True:
+            with self._turn():
+                page = next(pages, None)
+            if page is None:
+                return
+            yield from page
+
+
+def _refuse_newer(view: View[Any]) -> None:
+    mark = view.store.mark(view.name)
+    if mark and mark.version > view.version:
+        raise StoreError(
+            "newer",
+            f"view {view.name} is kept at version {mark.version} and this release makes "
+            f"{view.version}; upgrade",
+        )

@@ -1,0 +1,108 @@
+"""Replay: rows folded from recorded events, and the documents they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, cast
+
+from statelog.domain.errors import Invalid
+from statelog.domain.event import Recorded
+from statelog.projections.plain import Json, to_json
+from statelog.projections.projection import Projection
+
+S = TypeVar("S")
+
+_UNSEEN: Final = object()
+
+
+def replay(projection: Projection[S], events: Iterable[Recorded]) -> dict[str, dict[str, Json]]:
+    """The documents by key after these events, which are in log order.
+
+    Raises what the projection raises, and `Unreadable` for an event it reads and nobody can.
+    """
+    fold = Fold(projection)
+    if fold.run(event for event in events if projection.reads(event)):
+        raise cast("Fault", fold.fault).error
+    shown = ((key, document(projection, key, state)) for key, state in fold.rows())
+    return {key: value for key, value in shown if value is not None}
+
+
+def document(projection: Projection[S], key: str, state: S) -> dict[str, Json] | None:
+    """What people see of a row, as plain JSON; None when the row is not shown.
+
+    Raises `Invalid` naming the place for what JSON cannot hold.
+    """
+    shown = state if projection.show is None else projection.show(key, state)
+    if shown is None:
+        return None
+    plain = to_json(shown)
+    if not isinstance(plain, dict):
+        raise Invalid("", f"a document is a mapping, not a {type(shown).__name__}")
+    return plain
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An event a projection could not fold, and why."""
+
+    position: int
+    name: str
+    error: Exception
+
+    def __str__(self) -> str:
+        text = str(self.error)
+        if text.startswith(f"event {self.position} "):
+            return text
+        why = f"{type(self.error).__name__}: {text}" if text else type(self.error).__name__
+        return f"event {self.position} ({self.name}): {why}"
+
+
+class Fold(Generic[S]):
+    """Row states while events are folded into them.
+
+    `before` answers the state of a row not touched yet (default: there is none). After `run`,
+    `states` holds each touched row (None: removed), `positions` the last event that touched it,
+    and `fault` the event that could not be folded; everything before it is.
+    """
+
+    def __init__(
+        self, projection: Projection[S], before: Callable[[str], S | None] = lambda key: None
+    ) -> None:
+        self.projection = projection
+        self.states: dict[str, S | None] = {}
+        self.positions: dict[str, int] = {}
+        self.fault: Fault | None = None
+        self._before = before
+
+    def run(self, events: Iterable[Recorded]) -> Fault | None:
+        """Fold events whose names the projection reads; stops at a fault and answers it."""
+        key_of, evolve = self.projection.key, self.projection.evolve
+        blank = self.projection.blank
+        states, positions = self.states, self.positions
+        for recorded in events:
+            try:
+                key = key_of(recorded)
+            except Exception as error:
+                return self._stop(recorded, error)
+            if key is None:
+                continue
+            state: Any = states.get(key, _UNSEEN)
+            if state is _UNSEEN:
+                state = self._before(key)
+            try:
+                states[key] = evolve(blank if state is None else state, recorded)
+            except Exception as error:
+                return self._stop(recorded, error)
+            positions[key] = recorded.position
+        return None
+
+    def rows(self) -> Iterable[tuple[str, S]]:
+        """Key and state of every row that was touched and is there."""
+        return ((key, state) for key, state in self.states.items() if state is not None)
+
+    def _stop(self, recorded: Recorded, error: Exception) -> Fault:
+        if isinstance(error, MemoryError):
+            raise error
+        self.fault = Fault(recorded.position, recorded.name, error)
+        return self.fault
