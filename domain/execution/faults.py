@@ -30,7 +30,7 @@ class Fenced(OrchestrationError):
 class PreflightRejected(ValueError):
     """The plan is definitively malformed (4.4); `check` is the number of the finding."""
 
-    def __init__(self, message: str, check: str, step_id: object = None) -> None:
+    def __init__(self, message: str, check: str) -> None:
         super().__init__(message)
         self.check = check
-        self.step_id = step_id
+        self.details = {"check": check}

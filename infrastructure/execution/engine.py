@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from statelog.domain.execution.faults import (
     PreflightRejected,
     PublicationError,
 )
+from statelog.domain.execution.findings import Aborted, Rejected, Resolver
 from statelog.domain.execution.graph import Graph, Scheduler, blockers, newly_blocked
 from statelog.domain.execution.outcomes import BLOCKED
-from statelog.domain.execution.preflight import Aborted, Rejected, Resolver, preflight
+from statelog.domain.execution.preflight import preflight
 from statelog.domain.execution.slot import Slot, SlotStatus
 from statelog.domain.execution.spec import CONTINUE_INDEPENDENT, PlanSpec
 from statelog.domain.execution.step import PermanentStepError, TransientStepError
@@ -31,6 +32,7 @@ from statelog.infrastructure.execution.chance import monotonic_us, run_id
 from statelog.infrastructure.execution.closing import Ending, close, diagnostic, final_report
 from statelog.infrastructure.execution.fence import marked
 from statelog.infrastructure.execution.history import last_successes
+from statelog.infrastructure.execution.imports import StepModules
 from statelog.infrastructure.execution.stepping import StepFailure, StepInterrupted, StepRunner
 from statelog.infrastructure.execution.workdir import WorkDir
 from statelog.infrastructure.execution.writer import AttemptWriter, Listener
@@ -82,11 +84,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Engine:
-    """Runs attempts against one journal. `work_root` holds the plans' work directories."""
+    """Runs attempts against one journal.
+
+    `work_root` holds the plans' work directories; `path` are the folders of their step modules.
+    """
 
     journal: Journal
     work_root: Path
-    resolver: Callable[[], Resolver]
+    path: Sequence[Path]
     actor: str
     clock: Callable[[], int] = now
     monotonic_us: Callable[[], int] = monotonic_us
@@ -137,7 +142,8 @@ class _Run:
         try:
             with marked(self._writer.slot.state.execution_id or ""):
                 self._publish_start()
-                self._execute()
+                with StepModules(self._engine.path) as resolve:
+                    self._execute(resolve)
             ending, error = self._normal_ending()
         except Fenced as fenced:
             log.warning("plan %r: %s", self._plan.plan_id, fenced)
@@ -172,8 +178,8 @@ class _Run:
             )
         )
 
-    def _execute(self) -> None:
-        functions = self._preflight()
+    def _execute(self, resolve: Resolver) -> None:
+        functions = self._preflight(resolve)
         self._graph = Graph.of((step.step_id, step.deps) for step in self._plan.steps)
         workdir = WorkDir(self._engine.work_root, self._plan.plan_id)
         workdir.write_plan(self._plan.to_json())
@@ -200,10 +206,10 @@ class _Run:
             else:
                 scheduler.satisfied(step_id)
 
-    def _preflight(self) -> Mapping[str, Callable[..., Any]]:
-        found = preflight(self._plan, self._engine.resolver())
+    def _preflight(self, resolve: Resolver) -> Mapping[str, Callable[..., Any]]:
+        found = preflight(self._plan, resolve)
         if isinstance(found, Rejected):
-            raise PreflightRejected(found.message, found.check, found.step_id)
+            raise PreflightRejected(found.message, found.check)
         if isinstance(found, Aborted):
             raise OrchestrationError(found.message, {"check": found.check}) from found.error
         return found.functions

@@ -112,7 +112,7 @@ class RunOnce:
 
     def _mine(self, plan: Plan) -> bool:
         owner = self.coordinator.holder.id
-        return plan.execution_authority == RUN_ONCE and plan.execution_owner == owner
+        return (plan.execution_authority, plan.execution_owner) == (RUN_ONCE, owner)
 
     def _wait_for_slot(self, plan_id: str, *, adopt: bool) -> None:
         """While a living holder has the plan an adopting session waits (D13)."""

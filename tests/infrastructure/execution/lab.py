@@ -17,7 +17,6 @@ from statelog.domain.execution.request import RUN_ONCE, Claim
 from statelog.domain.execution.slot import SLOT
 from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
 from statelog.infrastructure.execution.engine import Engine
-from statelog.infrastructure.execution.imports import resolver
 from statelog.infrastructure.execution.plans import Plans
 from statelog.infrastructure.execution.run_once import RunOnce
 from statelog.infrastructure.execution.settle import Settler
@@ -87,7 +86,9 @@ class Lab:
         """Write a module as it is."""
         (self.path / f"{name}.py").write_text(textwrap.dedent(text))
 
-    def body(self, *steps: Mapping[str, Any], policy: str = "fail_fast", **more: Any) -> dict[str, Any]:
+    def body(
+        self, *steps: Mapping[str, Any], policy: str = "fail_fast", **more: Any
+    ) -> dict[str, Any]:
         """A plan body of these steps."""
         body = {"plan_id": "p", "realm": "lab", "scope": {"kind": "test", "id": "1"}}
         return {**body, "steps": [dict(step) for step in steps], "failure_policy": policy, **more}
@@ -116,10 +117,11 @@ class Lab:
 
     def engine(self, **given: Any) -> Engine:
         """An engine over the lab's folders."""
-        given = {"listener": lambda events: self.on_event(events), **given}
-        return Engine(
-            self.journal, self.work, lambda: resolver([self.path]), "bob", **given
-        )
+        given = {"listener": self._heard, **given}
+        return Engine(self.journal, self.work, [self.path], "bob", **given)
+
+    def _heard(self, events: Sequence[Recorded]) -> None:
+        self.on_event(events)
 
     def run(self, *steps: Mapping[str, Any], policy: str = "fail_fast", **more: Any) -> Resolved:
         """Run a body in a session of its own."""
@@ -170,7 +172,9 @@ def _name(recorded: Recorded) -> str:
 class Failing:
     """Makes a journal's commits fail: `when(events)` says which ones, `error` is raised."""
 
-    def __init__(self, journal: Journal, when: Callable[[list[str]], bool], error: Exception) -> None:
+    def __init__(
+        self, journal: Journal, when: Callable[[list[str]], bool], error: Exception
+    ) -> None:
         self.journal, self.when, self.error = journal, when, error
         self._commit = journal.commit
         self.failed = 0
