@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -46,10 +47,19 @@ class Committed(Generic[T]):
     that the command had been carried out before: then all of it is the first result.
     """
 
-    recorded: tuple[Recorded, ...]
+    rows: Sequence[Row] = field(repr=False)
     loaded: tuple[Loaded[T], ...]
     position: int
     repeated: bool = False
+    events: tuple[Event, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def recorded(self) -> tuple[Recorded, ...]:
+        """The envelopes of its events, made when somebody asks for them."""
+        envelopes = tuple(map(_read, self.rows))
+        for envelope, event in zip(envelopes, self.events):  # noqa: B905
+            envelope.__dict__["event"] = event
+        return envelopes
 
     @property
     def state(self) -> T:
@@ -208,11 +218,11 @@ class Journal(Application[str]):
         done = self._log.append(Batch(drafts, expect, stamp, lookup=command is not None))
         if done.repeated:
             return self._repeated(stamp.command, done.rows, [change.before for change in changes])
-        events = (event for change in changes for event in change.events)
         return Committed(
-            tuple(map(_known, done.rows, events)),
+            done.rows,
             tuple([change.after for change in changes]),
             done.position,
+            events=tuple([event for change in changes for event in change.events]),
         )
 
     def save(self, *objs: Any, **kwargs: Any) -> list[Recording[str]]:
@@ -306,7 +316,7 @@ class Journal(Application[str]):
         for stream in {row.stream for row in rows} - {each.stream for each in instances}:
             raise Invalid("command", f"{command} was already carried out on {stream}")
         loaded = [self.load(each.aggregate, each.id, upto=position) for each in instances]
-        return Committed(tuple(map(_read, rows)), tuple(loaded), position, repeated=True)
+        return Committed(rows, tuple(loaded), position, repeated=True)
 
     def _note(self, refused: Refused, before: Loaded[Any], actor: str, command: str | None) -> None:
         """Evidence is no reason to hide the refusal itself behind a full disk."""
@@ -342,10 +352,3 @@ def _drafts(changes: Sequence[Change[Any]]) -> tuple[list[Draft], dict[str, int]
 
 def _read(row: Row) -> Recorded:
     return recorded(row, codec.decoder)
-
-
-def _known(row: Row, event: Event) -> Recorded:
-    """The envelope of an event that need not be decoded, for it was just encoded."""
-    known = recorded(row, codec.decoder)
-    known.__dict__["event"] = event
-    return known

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sqlite3
 import threading
+import time
 from array import array
 from collections import deque
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from statelog.infrastructure.store.schema import PAGE_SIZE
 
 CHECKPOINT_PAGES = 1000
 IDLE_READERS = 8
+LOOK_EVERY = 0.05
 
 
 class Connections:
@@ -36,6 +38,7 @@ class Connections:
         self._lock: FileLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._identity = _identity(path)
+        self._seen = time.monotonic()
         self._pages = 0
 
     def read(self, sql: str, given: Sequence[object] = ()) -> list[Any]:
@@ -129,13 +132,20 @@ class Connections:
     def _open_writer(self) -> sqlite3.Connection:
         if self.closed:
             raise fault("closed", self.path)
-        if _identity(self.path) != self._identity:
-            raise fault("damaged", self.path, "it was moved or replaced while it was open")
+        self._check_identity()
         if self._writer is None:
             self._writer = self._connect("mode=rw")
             self._writer.execute("PRAGMA synchronous = FULL")
             self._pages = _size(beside(self.path, "-wal")) // PAGE_SIZE
         return self._writer
+
+    def _check_identity(self) -> None:
+        """Events written into a file that was removed would be lost without a word."""
+        now = time.monotonic()
+        if now - self._seen > LOOK_EVERY:
+            if _identity(self.path) != self._identity:
+                raise fault("damaged", self.path, "it was moved or replaced while it was open")
+            self._seen = now
 
     def commit(self, db: sqlite3.Connection, size: int) -> None:
         """Commit about `size` bytes, and checkpoint when it is time to."""

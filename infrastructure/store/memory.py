@@ -63,6 +63,7 @@ class MemoryRecorder(LogRecorder):
         self._closed = False
         self._rows: list[Row] = []
         self._streams: dict[str, dict[int, int]] = {}
+        self._versions: dict[str, int] = {}
         self._sorted: list[str] = []
         self._commands: dict[str, list[int]] = defaultdict(list)
         self._refusals: deque[Refusal] = deque(maxlen=REFUSALS_KEPT)
@@ -88,7 +89,7 @@ class MemoryRecorder(LogRecorder):
 
     def version(self, stream: str) -> int:
         """Last version of a stream."""
-        return max(self._streams.get(stream, (0,)))
+        return self._versions.get(stream, 0)
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Add rows, all or none."""
@@ -101,6 +102,7 @@ class MemoryRecorder(LogRecorder):
                 self._streams[row.stream] = {}
                 insort(self._sorted, row.stream)
             self._streams[row.stream][row.version] = row.position
+            self._versions[row.stream] = max(row.version, self._versions.get(row.stream, 0))
             self._commands[row.command].append(row.position)
         self._rows.extend(rows)
 

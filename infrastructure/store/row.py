@@ -109,7 +109,8 @@ def leaf_hash(
 ) -> bytes:
     """The RFC 6962 leaf hash of a header.
 
-    `numbers` are position, version, schema and time; `texts` are stream, name, actor, command, correlation, cause and meta in UTF-8, None for NULL.
+    `numbers` are position, version, schema and time; `texts` are stream,
+    name, actor, command, correlation, cause and meta in UTF-8, None for NULL.
     """
     lengths = [_NULL if text is None else len(text) for text in texts]
     head = _HEAD(_LEAF, _ENCODING, *numbers, *lengths)

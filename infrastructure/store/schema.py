@@ -58,7 +58,10 @@ TABLES = (
 INSERT = f"INSERT INTO events VALUES ({','.join('?' * len(COLUMNS))})"
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM events"
 HEAD = "SELECT position, time FROM events ORDER BY position DESC LIMIT 1"
-VERSION = "SELECT max(version) FROM events WHERE stream = ?"
+HEAD_AND_VERSION = (
+    "SELECT position, time, (SELECT max(version) FROM events WHERE stream = ?) "
+    "FROM events ORDER BY position DESC LIMIT 1"
+)
 BY_COMMAND = f"{SELECT} WHERE command = ? ORDER BY position"
 FOLDED = (
     "SELECT position, version, name, schema, data FROM events WHERE stream = ? ORDER BY version"

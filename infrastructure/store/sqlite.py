@@ -33,6 +33,7 @@ class SqliteTurn:
         self._connections = connections
         self._durable = durable
         self._size = 0
+        self._head: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
         self._db = self._connections.begin(durable=self._durable)
@@ -57,11 +58,15 @@ class SqliteTurn:
 
     def head(self) -> tuple[int, int]:
         """Last position and its time."""
-        return self._db.execute(schema.HEAD).fetchone() or (0, 0)
+        if self._head is None:
+            self._head = self._db.execute(schema.HEAD).fetchone() or (0, 0)
+        return self._head
 
     def version(self, stream: str) -> int:
         """Last version of a stream."""
-        return self._db.execute(schema.VERSION, (stream,)).fetchone()[0] or 0
+        found = self._db.execute(schema.HEAD_AND_VERSION, (stream,)).fetchone() or (0, 0, 0)
+        self._head = found[:2]
+        return found[2] or 0
 
     def by_command(self, command: str) -> Sequence[Row]:
         """Rows of a command."""
