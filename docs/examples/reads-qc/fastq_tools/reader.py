@@ -68,7 +68,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
+        data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
