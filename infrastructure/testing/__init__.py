@@ -11,6 +11,7 @@ from statelog.infrastructure.testing.model import (
     sometimes,
 )
 from statelog.infrastructure.testing.scenario import scenario
+from statelog.infrastructure.testing.walk import walk
 from statelog.infrastructure.testing.world import World
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "never_stuck",
     "scenario",
     "sometimes",
+    "walk",
 ]

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, TypeVar, cast
 
 from statelog.domain.aggregate import Aggregate, Change, Loaded
-from statelog.domain.errors import Conflict
+from statelog.domain.errors import Conflict, Invalid
 from statelog.domain.event import Event
 from statelog.domain.ids import Id
 
@@ -126,18 +126,21 @@ class World:
     def commit(self, *changes: Change[Any]) -> World:
         """All the changes in one append, or none.
 
-        Raises `Conflict` when a stream is no longer at the version a change was decided against.
+        Raises `Conflict` when a stream is no longer at the version a change was decided against,
+        `Invalid` when changes of one stream do not follow each other.
         """
         space, key, appended = self._space, self._key, list(self._appended)
+        if len(changes) > 1:
+            _follow_each_other(changes)
+        moved: set[int] = set()
         for change in changes:
             slot = space.stream_slot(change.before.aggregate, change.before.id)
-            actual = self._get(slot).version
-            if change.expect != actual:
-                raise Conflict(change.stream, change.expect, actual)
+            if slot not in moved and change.expect != self._get(slot).version:
+                raise Conflict(change.stream, change.expect, self._get(slot).version)
+            moved.add(slot)
             if change.events:
-                key = _with(
-                    key, slot, space.number(slot, change.after, change.after.version, change.state)
-                )
+                after = change.after
+                key = _with(key, slot, space.number(slot, after, after.version, after.state))
                 appended += [(change.stream, event) for event in change.events]
         return World(space, key, tuple(appended))
 
@@ -204,6 +207,14 @@ class World:
                 yield f"{name} v{value.version} {value.state!r}"
             else:
                 yield f"{name} is dead" if value is DEAD else f"{name} remembers {value!r}"
+
+
+def _follow_each_other(changes: tuple[Change[Any], ...]) -> None:
+    reached: dict[str, int] = {}
+    for change in changes:
+        if reached.get(change.stream, change.expect) != change.expect:
+            raise Invalid("changes", f"those of {change.stream} do not follow each other")
+        reached[change.stream] = change.expect + len(change.events)
 
 
 def _with(key: Key, slot: int, number: int) -> Key:

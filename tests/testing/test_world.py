@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from statelog.domain import SAME, Aggregate, Conflict, Event, Lifecycle, Refused, changed
+from statelog.domain import SAME, Aggregate, Conflict, Event, Invalid, Lifecycle, Refused, changed
+from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.testing import World
-from tests.testing.lock import BADGE, LOCK, Lock, LockStatus, Revoked, Taken, leave, take
+from tests.testing.lock import BADGE, LOCK, Left, Lock, LockStatus, Revoked, Taken, leave, take
 
 
 def taken(world: World, who: str = "alice") -> World:
@@ -52,6 +56,56 @@ def test_a_commit_is_all_or_nothing():
     with pytest.raises(Conflict, match="badge/1"):
         moved.commit(moved.load(LOCK, "1").decide(take, by="bob"), stale)
     assert moved.load(LOCK, "1").version == 0
+
+
+def test_changes_of_one_stream_follow_each_other():
+    """As in a journal: the second is decided on what the first leads to."""
+    world = World()
+    first = world.load(LOCK, "1").decide(take, by="bob")
+    both = world.commit(first, first.after.decide(leave, by="bob"))
+    assert (both.load(LOCK, "1").version, len(both.appended)) == (2, 2)
+    with pytest.raises(Invalid, match="lock/1 do not follow"):
+        world.commit(first, first)
+
+
+Step = tuple[int, tuple[tuple[str, bool], ...]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 4),
+            st.lists(st.tuples(st.sampled_from("12"), st.booleans()), min_size=1, max_size=3),
+        ),
+        max_size=8,
+    )
+)
+def test_a_world_commits_as_a_journal_does(script: list[Step]):
+    """The same appends, conflicts and errors, for changes decided now or some commits ago."""
+    kept = [World()]
+    with Journal() as journal:
+        for ago, parts in script:
+            seen = kept[max(0, len(kept) - 1 - ago)]
+            changes = [
+                seen.load(LOCK, id).decide(lambda lock: [Left() if lock.by else Taken("bob")])
+                if moves
+                else seen.load(LOCK, id).guard()
+                for id, moves in parts
+            ]
+            answers: list[Any] = []
+            for commit in (kept[-1].commit, partial(journal.commit, actor="bob")):
+                try:
+                    answers.append(commit(*changes))
+                except (Conflict, Invalid) as no:
+                    answers.append((type(no), str(no)))
+            if isinstance(answers[0], World):
+                kept.append(answers[0])
+                assert not isinstance(answers[1], tuple)
+            else:
+                assert answers[0] == answers[1]
+            for id in "12":
+                assert kept[-1].load(LOCK, id) == journal.load(LOCK, id)
 
 
 def test_a_guard_appends_nothing():

@@ -1,0 +1,144 @@
+"""`walk` passes on a sound aggregate, and finds what only a history can show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from statelog.domain import SAME, Aggregate, Event, Lifecycle, changed
+from statelog.infrastructure.testing import walk
+from tests.domain.desk import (
+    TICKET,
+    Closed,
+    Noted,
+    Ticket,
+    TicketEvent,
+    close,
+    evolve,
+    merge,
+    note,
+    open_ticket,
+)
+
+TEXT = st.text(max_size=3)
+DECISIONS: dict[Any, Any] = {
+    open_ticket: {"title": TEXT},
+    note: {"text": TEXT},
+    close: {"answer": TEXT},
+    merge: {"into": TEXT},
+}
+
+TestTicket = walk(
+    TICKET,
+    DECISIONS,
+    invariants={"a note is there once": lambda ticket: len(set(ticket.notes)) == len(ticket.notes)},
+    examples=30,
+)
+
+
+def found(aggregate: Aggregate[Any], decisions: Any, **options: Any) -> str:
+    """What a walk of a broken aggregate says, with the program that it prints."""
+    case = walk(aggregate, decisions, examples=200, steps=10, **options)
+    with pytest.raises(AssertionError) as caught:
+        case("runTest").debug()
+    return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+def test_an_invariant_that_does_not_hold_is_found():
+    """By name, and with the shortest program that breaks it."""
+    said = found(TICKET, DECISIONS, invariants={"few notes": lambda t: len(t.notes) < 2})
+    assert "few notes does not hold for Ticket(" in said
+    program = said[said.index("state = ") :].splitlines()
+    assert program[0] == "state = WalkTicket()"
+    calls = [re.sub(r"'.*'", "", line) for line in program if "always" not in line]
+    assert calls[1:] == [
+        "state.open_ticket(title=)",
+        "state.note(text=)",
+        "state.note(text=)",
+        "state.teardown()",
+    ]
+
+
+def test_a_fold_that_depends_on_more_than_events_is_found():
+    """It gives another state each time."""
+    seen: list[Event] = []
+
+    def forgetful(ticket: Ticket, event: TicketEvent) -> Ticket:
+        seen.append(event)
+        return changed(evolve(ticket, event), title=str(len(seen)))
+
+    assert "the states differ" in found(replace(TICKET, evolve=forgetful), DECISIONS)
+
+
+class Packed(Event, name="test.walk.packed"):
+    """Something was packed."""
+
+    items: Mapping[str, Any]
+
+
+class Box(Enum):
+    """A box is a box."""
+
+    BOX = "box"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is in it."""
+
+    status: Box = Box.BOX
+    items: Mapping[str, Any] = field(default_factory=dict)
+
+
+def pack(box: Content, *, item: str) -> list[Packed]:
+    """Pack something into a tuple, which JSON does not have."""
+    return [Packed({"item": (item,)})]
+
+
+def test_what_the_log_gives_back_differently_is_found():
+    """A tuple comes back as a list: the state decided is not the state that is loaded."""
+    box = Aggregate(
+        "box",
+        Content(),
+        lambda box, packed: changed(box, items=packed.items),
+        Lifecycle(Box.BOX, [(Packed, Box.BOX, SAME)]),
+    )
+    said = found(box, {pack: {"item": TEXT}})
+    assert "replay of pack: the states differ" in said
+    assert "replayed Content(status=<Box.BOX: 'box'>, items={'item': ['']})" in said
+
+
+def test_a_history_is_replayed_from_its_first_event():
+    """A snapshot that is kept beside the events would be found at the end."""
+
+    class Cached(Aggregate[Ticket]):
+        def fold(self, events: Any, state: Ticket | None = None) -> Ticket:
+            return super().fold(list(events)[:1] if state is None else events, state)
+
+    cached = Cached("ticket", Ticket(), evolve, TICKET.lifecycle)
+    assert "replay from the first event: the states differ" in found(cached, DECISIONS)
+
+
+def test_a_bug_in_a_decision_is_found():
+    """It is no refusal."""
+
+    def crash(ticket: Ticket) -> list[Closed]:
+        raise AssertionError("oops") if ticket.title else KeyError
+
+    with pytest.raises(KeyError):
+        walk(TICKET, {crash: {}}, examples=5)("runTest").debug()
+
+
+def test_a_decision_may_be_called_anything():
+    """Also as something that a state machine has."""
+
+    def teardown(ticket: Ticket) -> list[Noted]:
+        return []
+
+    walk(TICKET, {teardown: {}}, examples=5)("runTest").debug()
