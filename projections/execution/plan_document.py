@@ -18,6 +18,14 @@ from statelog.projections.execution.filed_reports import (
 from statelog.projections.execution.streams import plan_of
 from statelog.projections.projection import Projection
 
+_ORDER: Final = (
+    *("_id", "_rev", "realm", "scope", "status", "plan", "preview", "plan_generation"),
+    *("run_token", "executed_run_token", "execution_authority", "execution_owner"),
+    *("last_finalized_execution", "last_executed_at", "created_at", "updated_at"),
+    *("source_doc_id", "source_doc_rev", "notes"),
+    *("approved_at", "approved_by", "run_requested_at", "run_requested_by"),
+)
+
 
 @dataclass(frozen=True)
 class StoredDocument:
@@ -41,8 +49,9 @@ def evolve(state: StoredDocument, recorded: Recorded) -> StoredDocument | None:
 
 
 def show(plan_id: str, state: StoredDocument) -> dict[str, Any]:
-    """The document with the computed `latest_request_succeeded` (2.2)."""
-    document = dict(state.document)
+    """The document in the order of 1.2, with the computed `latest_request_succeeded` (2.2)."""
+    known = {name: state.document[name] for name in _ORDER if name in state.document}
+    document = {**known, **state.document}
     last = document.get("last_finalized_execution")
     document["latest_request_succeeded"] = latest_request_succeeded(
         document.get("run_token", 0),
