@@ -78,17 +78,15 @@ def reuse(
     paths of declared outputs that do not exist; `last_success` the parts stored with the step's
     last success, which say what differs (D15).
     """
+    if marker is None:
+        return Run((NO_MARKER,))
     missing = tuple(missing_outputs)
     why = _marker_says(marker, now, last_success)
     why += tuple(f"output {path} is missing" for path in missing)
     return Run(why, missing) if why else Reuse()
 
 
-def _marker_says(
-    marker: str | None, now: Fingerprint, last_success: Parts | None
-) -> tuple[str, ...]:
-    if marker is None:
-        return (NO_MARKER,)
+def _marker_says(marker: str, now: Fingerprint, last_success: Parts | None) -> tuple[str, ...]:
     if marker.strip() == now.value:
         return ()
     parts = differences(last_success, now.parts) if last_success else ()

@@ -25,6 +25,17 @@ def new_generation() -> str:
     return uuid4().hex
 
 
+def checked_body(body: Any) -> PlanSpec:
+    """The spec of a body that can be saved: its shape, its id and its realm (1.3, D5).
+
+    Raises `Invalid` naming the field; what preflight checks is not looked at.
+    """
+    spec = PlanSpec.from_json(body)
+    path_part(spec.plan_id, "plan.plan_id")
+    path_part(spec.realm, "plan.realm")
+    return spec
+
+
 @dataclass
 class Plans:
     """The plan documents of one journal.
@@ -65,7 +76,7 @@ class Plans:
         `given` are further fields of the document: `authority`, `owner`, `preview`, `notes` ...
         Raises `Refused` (`plan_exists`) when the plan is there and neither is given.
         """
-        plan_id = path_part(PlanSpec.from_json(body).plan_id, "plan.plan_id")
+        plan_id = checked_body(body).plan_id
         found = self.find(plan_id)
         if found.state.status is not PlanStatus.ABSENT and not force and rev is None:
             raise Refused(

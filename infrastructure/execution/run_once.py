@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from statelog.domain.aggregate import Loaded
 from statelog.domain.errors import Conflict
 from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.plan import Plan, PlanStatus
-from statelog.domain.execution.request import RUN_ONCE, request_state
+from statelog.domain.execution.request import RUN_ONCE, Claim, request_state
 from statelog.domain.execution.slot import SLOT, SlotStatus
 from statelog.domain.execution.spec import PlanSpec
 from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.engine import Engine
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.settle import Settler
+from statelog.infrastructure.execution.writer import Listener
 from statelog.infrastructure.holders import Holders
+from statelog.infrastructure.journal import Journal
 
 Say = Callable[[str], None]
 
 _TRIES = 5
 _LOOK_S = 0.2
+
+
+@contextmanager
+def session(
+    journal: Journal,
+    *,
+    actor: str,
+    work_root: Path,
+    path: Sequence[Path],
+    listener: Listener | None = None,
+    say: Say = print,
+) -> Iterator[RunOnce]:
+    """A living run-once session over a journal; its owner token is its holder's id (D8)."""
+    holders = Holders.of(journal.store)
+    holders.sweep()
+    with holders.take(RUN_ONCE) as holder:
+        cancel = threading.Event()
+        engine = Engine(journal, work_root, path, actor, clock=journal.clock, listener=listener)
+        settler = Settler(journal, holders, actor, clock=journal.clock, interrupt=cancel)
+        claim = Claim(RUN_ONCE, holder.id)
+        coordinator = Coordinator(engine, settler, holder, claim, cancel)
+        yield RunOnce(Plans(journal, actor, holders), holders, coordinator, say)
 
 
 @dataclass

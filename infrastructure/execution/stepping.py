@@ -110,7 +110,7 @@ class StepRunner:
                 fingerprint=it.fingerprint.value,
             )
             return True
-        if verdict.missing_outputs and marker is not None and not stale:
+        if verdict.missing_outputs and not stale:
             log.warning(
                 "plan %r: step %r is not reused, missing: %s",
                 self._plan.plan_id,
