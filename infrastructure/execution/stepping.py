@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statelog.domain.execution import attempt as decisions
 from statelog.domain.execution.faults import OrchestrationError, PublicationError
-from statelog.domain.execution.reuse import Fingerprint, Reuse, fingerprint, reuse
+from statelog.domain.execution.reuse import Fingerprint, Reuse, Run, fingerprint, reuse
 from statelog.domain.execution.spec import PlanSpec, StepSpec
 from statelog.domain.execution.step import (
     PermanentStepError,
@@ -89,11 +89,22 @@ class StepRunner:
         except Exception as error:
             raise self._failed(step_id, error, run_id) from error
         evaluation = Evaluation(spec, function, directory, run_id, print_)
-        if not self._reused(evaluation):
-            self._call(evaluation)
+        verdict = self._verdict(evaluation)
+        if isinstance(verdict, Reuse):
+            self._skip(evaluation)
+        else:
+            self._execute(evaluation, verdict.why)
 
-    def _reused(self, it: Evaluation) -> bool:
-        """Publish a reuse, or the start of the step with the reasons why not (5.4, D15)."""
+    def _skip(self, it: Evaluation) -> None:
+        self._commit(
+            decisions.skip_step,
+            step_id=it.spec.step_id,
+            run_id=it.run_id,
+            fingerprint=it.fingerprint.value,
+        )
+
+    def _verdict(self, it: Evaluation) -> Reuse | Run:
+        """Whether the last success holds, or what differs from it (D15)."""
         step_id, marker = it.spec.step_id, it.directory.marker()
         stale = marker is not None and marker.strip() != it.fingerprint.value
         verdict = reuse(
@@ -102,21 +113,23 @@ class StepRunner:
             it.directory.missing_outputs(it.spec.outputs),
             self._last_parts(step_id) if stale else None,
         )
-        if isinstance(verdict, Reuse):
-            self._commit(
-                decisions.skip_step,
-                step_id=step_id,
-                run_id=it.run_id,
-                fingerprint=it.fingerprint.value,
-            )
-            return True
-        if verdict.missing_outputs and not stale:
+        if isinstance(verdict, Run) and verdict.missing_outputs and not stale:
             log.warning(
                 "plan %r: step %r is not reused, missing: %s",
                 self._plan.plan_id,
                 step_id,
                 ", ".join(verdict.missing_outputs),
             )
+        return verdict
+
+    def _commit(self, decision: Callable[..., Any], **given: Any) -> None:
+        self._writer.commit(self._writer.attempt.decide(decision, **given))
+
+    def _execute(self, it: Evaluation, why: Sequence[str]) -> None:
+        """Steps 4 to 8 of 5.2: the marker goes as late as possible, and always before the call."""
+        step_id = it.spec.step_id
+        channel = StepChannel(self._writer, step_id, self._monotonic_us)
+        context = self._context(it, channel)
         it.directory.delete_marker()
         self._commit(
             decisions.start_step,
@@ -124,17 +137,24 @@ class StepRunner:
             run_id=it.run_id,
             fingerprint=it.fingerprint.value,
             params=it.spec.params,
-            why=verdict.why,
+            why=why,
         )
-        return False
+        result = self._called(it, context, channel)
+        self._writer.commit(
+            channel.close().then(
+                decisions.succeed,
+                step_id=step_id,
+                artifacts=result.artifacts,
+                metrics=result.metrics,
+                extra=result.extra,
+                parts=it.fingerprint.parts,
+            )
+        )
+        it.directory.write_marker(it.fingerprint.value)
 
-    def _commit(self, decision: Callable[..., Any], **given: Any) -> None:
-        self._writer.commit(self._writer.attempt.decide(decision, **given))
-
-    def _call(self, it: Evaluation) -> None:
+    def _called(self, it: Evaluation, context: StepContext, channel: StepChannel) -> StepResult:
+        """The function's result; whatever else comes out of it in the engine's terms (1.12)."""
         step_id = it.spec.step_id
-        channel = StepChannel(self._writer, step_id, self._monotonic_us)
-        context = self._context(it, channel)
         try:
             result = self._result(it, context, channel)
         except OrchestrationError:
@@ -148,17 +168,7 @@ class StepRunner:
             raise StepInterrupted(f"step {step_id!r} was interrupted") from interrupt
         if channel.fault is not None:
             raise channel.fault
-        self._writer.commit(
-            channel.close().then(
-                decisions.succeed,
-                step_id=step_id,
-                artifacts=result.artifacts,
-                metrics=result.metrics,
-                extra=result.extra,
-                parts=it.fingerprint.parts,
-            )
-        )
-        it.directory.write_marker(it.fingerprint.value)
+        return result
 
     def _context(self, it: Evaluation, channel: StepChannel) -> StepContext:
         start = self._writer.attempt.state.start

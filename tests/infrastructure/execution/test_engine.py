@@ -328,6 +328,7 @@ def test_a_context_that_cannot_be_built_aborts_once(
     assert resolved.termination_reason == "orchestration_error"
     assert resolved.report is not None
     assert resolved.report["failures"] == {}
+    assert lab.names() == ["started", "closed"]
 
 
 def test_a_report_that_cannot_be_published_after_full_success_leaves_the_request_open(
@@ -474,6 +475,22 @@ def test_cancelled_after_the_reservation_the_id_keeps_its_place(lab: Lab) -> Non
     first = lab.slot.floor
     assert lab.run(a_step("a")).succeeded
     assert lab.slot.floor > first
+
+
+def test_a_cancel_while_the_result_is_recorded_does_not_lose_it(lab: Lab) -> None:
+    """Case 61, and 62: the wait between two tries is cut short."""
+    with lab.session() as session:
+        session.coordinator.settler.delays_s = (600.0, 600.0)
+
+        def cancel_once(names: list[str]) -> bool:
+            if "request_finished" not in names or session.cancel.is_set():
+                return False
+            session.cancel.set()
+            return True
+
+        with Failing(lab.journal, cancel_once, StoreError("busy", "locked")):
+            resolved = session.run(lab.body(a_step("a")))
+    assert resolved.succeeded
 
 
 def test_a_cancelled_attempt_whose_report_is_lost_stays_cancelled(lab: Lab) -> None:
