@@ -164,6 +164,7 @@ class Journal(Application[str]):
         No events: nothing is written. Raises `Refused` (and keeps a row of it), `Conflict` after
         five tries or when `expect` is not met, `Invalid`, `OutcomeUnknown`, `StoreError`.
         """
+        Stamp(actor, "-" if command is None else command, correlation, cause).checked()
         for tries_left in reversed(range(TRIES)):
             before = aggregate.blank_of(id)
             if command is not None and (rows := self._log.by_command(command)):
@@ -283,6 +284,7 @@ class Journal(Application[str]):
 
     def find(self, command: str) -> tuple[Recorded, ...]:
         """The events of a command, none when it was not carried out."""
+        Stamp("-", command).checked()
         return tuple(map(_read, self._log.by_command(command)))
 
     def refuse(
@@ -290,8 +292,8 @@ class Journal(Application[str]):
     ) -> None:
         """Keep a refusal as evidence. Raises `StoreError`."""
         Stamp(actor, command or "-").checked()
-        refusal = Refusal(0, self.clock(), actor, stream, version, command, rule, reason[:_REASON])
-        self._log.refuse(refusal)
+        text = reason[:_REASON].encode(errors="backslashreplace").decode()
+        self._log.refuse(Refusal(0, self.clock(), actor, stream, version, command, rule, text))
 
     def refusals(self, limit: int | None = None) -> list[Refusal]:
         """The newest `limit` refusals (default: all that are kept), oldest of them first."""

@@ -94,7 +94,7 @@ def _check_header(path: Path) -> None:
 
 
 def _make(path: Path, patience: float) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder(path.parent)
     if not os.access(path.parent, os.W_OK):
         raise fault("read-only", path)
     lock = FileLock(beside(path, ".lock"), patience)
@@ -111,6 +111,13 @@ def _make(path: Path, patience: float) -> None:
             new.unlink(missing_ok=True)
             raise
     _sync_folder(path.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    """`mkdir` with `parents` would give the mode to the last folder alone."""
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _build(path: Path) -> None:

@@ -110,7 +110,11 @@ class SqliteRecorder(LogRecorder):
         self.path = path.absolute()
         writable = prepare(self.path, read_only=read_only, patience=self.patience)
         self._connections = Connections(self.path, writable=writable, patience=self.patience)
-        self._warn_of_a_future()
+        try:
+            self._warn_of_a_future()
+        except BaseException:
+            self._connections.close()
+            raise
 
     def _warn_of_a_future(self) -> None:
         ahead = self.head()[1] - self.clock()
