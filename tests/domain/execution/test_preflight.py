@@ -183,6 +183,10 @@ def test_an_id_that_leaves_its_place_is_rejected(step_id: str):
     assert rejected(one(step_id)).check == "P3"
 
 
+def test_an_absolute_id_is_called_that():
+    assert "starts with /" in rejected(one("/a")).message
+
+
 @pytest.mark.parametrize(
     "step_id",
     [
@@ -229,6 +233,7 @@ def test_a_repeated_id_is_rejected():
         ("\u1e9e", "ss"),
         ("a/\u00c9", "A/e\u0301"),
         ("\u0345", "\u0399"),
+        ("\u03b1\u0345\u0301", "\u03b1\u0301\u0345"),
     ],
 )
 def test_ids_that_differ_only_by_case_or_composition_are_rejected(first: str, second: str):
