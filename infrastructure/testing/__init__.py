@@ -1,5 +1,8 @@
 """Tools to test lifecycles, aggregates and stores of your own."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from statelog.infrastructure.testing.explore import explore
 from statelog.infrastructure.testing.lifecycle_test import lifecycle_test
 from statelog.infrastructure.testing.model import (
@@ -14,8 +17,16 @@ from statelog.infrastructure.testing.scenario import scenario
 from statelog.infrastructure.testing.walk import walk
 from statelog.infrastructure.testing.world import World
 
+if TYPE_CHECKING:
+    from statelog.infrastructure.testing.contracts import JournalContract
+    from statelog.infrastructure.testing.views_contract import ViewsContract
+
+_HOMES = {"JournalContract": "contracts", "ViewsContract": "views_contract"}
+
 __all__ = [
     "Action",
+    "JournalContract",
+    "ViewsContract",
     "Violation",
     "World",
     "always",
@@ -27,3 +38,10 @@ __all__ = [
     "sometimes",
     "walk",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a suite when it is first used: it needs more than the rest of the kit."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
