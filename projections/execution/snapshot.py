@@ -9,7 +9,7 @@ from statelog.domain.execution.outcomes import BLOCKED, SATISFYING
 from statelog.domain.times import iso
 from statelog.projections.execution.attempt_trace import AttemptTrace
 from statelog.projections.execution.event_types import OUTCOME_OF, STATE_OF
-from statelog.projections.execution.step_trace import Blocked, Carried, Shown, StepTrace
+from statelog.projections.execution.step_trace import Shown, StepTrace
 
 Entry = dict[str, Any]
 
@@ -110,24 +110,22 @@ def _live(step: StepTrace) -> Entry:
     effective = step.ended or step.latest
     if effective is not None:
         return _from_event(step.run_id, effective)
-    if step.blocked is not None:
-        return _entry(
-            "step.blocked",
-            BLOCKED,
-            None,
-            Carried(at=step.blocked.at),
-            direct_blockers=list(step.blocked.direct_blockers),
-            failed_ancestors=list(step.blocked.failed_ancestors),
-        )
-    return _entry(PENDING, None, step.run_id, Carried())
+    if step.blocked is None:
+        return {**_nothing(), "state": PENDING, "run_id": step.run_id}
+    return {
+        **_nothing(),
+        "state": STATE_OF[BLOCKED],
+        "outcome": BLOCKED,
+        "ts": _ts(step.blocked.at),
+        "direct_blockers": list(step.blocked.direct_blockers),
+        "failed_ancestors": list(step.blocked.failed_ancestors),
+    }
 
 
 def _without_outcome(step: StepTrace, *, reached: bool) -> Entry:
     """Whatever its events say of an end, none was established."""
-    state = INTERRUPTED if reached else UNREACHED
-    if step.latest is None:
-        return _entry(state, None, step.run_id, step.carried)
-    return {**_from_event(step.run_id, step.latest), "state": state}
+    shown = _identity(step) if step.latest is None else _from_event(step.run_id, step.latest)
+    return {**shown, "state": INTERRUPTED if reached else UNREACHED}
 
 
 def _with_outcome(step_id: str, step: StepTrace, report: Mapping[str, Any], outcome: str) -> Entry:
@@ -136,64 +134,62 @@ def _with_outcome(step_id: str, step: StepTrace, report: Mapping[str, Any], outc
     if effective is not None and OUTCOME_OF.get(effective.type) == outcome:
         entry = _from_event(step.run_id, effective)
     else:
-        blocked = step.blocked if outcome == BLOCKED else None
-        carried = _identity(step, blocked)
-        entry = _entry(STATE_OF[outcome], outcome, step.run_id, carried, _progress(outcome))
+        entry = {**_identity(step), "progress": _progress(outcome)}
+    entry.update(state=STATE_OF[outcome], outcome=outcome)
     if outcome == BLOCKED:
+        if step.blocked is not None and not step.seen:
+            entry["ts"] = _ts(step.blocked.at)
         for name in ("direct_blockers", "failed_ancestors"):
             entry[name] = _texts(_map(report, name).get(step_id))
     failure = _map(report, "failures").get(step_id)
     return {**entry, "error": dict(failure)} if isinstance(failure, Mapping) else entry
 
 
-def _identity(step: StepTrace, blocked: Blocked | None) -> Carried:
-    if step.seen or blocked is None:
-        return step.carried
-    return Carried(at=blocked.at)
-
-
-def _from_event(run_id: str | None, shown: Shown) -> Entry:
-    outcome = OUTCOME_OF.get(shown.type)
-    progress = _progress(outcome) if shown.progress is None else shown.progress
-    return _entry(
-        shown.type,
-        outcome,
-        run_id,
-        shown.carried,
-        progress,
-        artifacts=[dict(vars(artifact)) for artifact in shown.artifacts],
-        metrics=dict(shown.metrics),
-        error=None if shown.failure is None else dict(shown.failure),
-    )
-
-
-def _progress(outcome: str | None) -> float:
-    return 100 if outcome in SATISFYING else 0
-
-
-def _entry(
-    state: str,
-    outcome: str | None,
-    run_id: str | None,
-    carried: Carried,
-    progress: float = 0,
-    **known: Any,
-) -> Entry:
+def _nothing() -> Entry:
+    """The entry of a step of which nothing is known."""
     return {
-        "state": state,
-        "outcome": outcome,
-        "run_id": run_id,
-        "fingerprint": carried.fingerprint,
-        "job": carried.job,
-        "ts": None if carried.at is None else iso(carried.at),
-        "progress": progress,
+        "state": PENDING,
+        "outcome": None,
+        "run_id": None,
+        "fingerprint": None,
+        "job": None,
+        "ts": None,
+        "progress": 0,
         "artifacts": [],
         "metrics": {},
         "error": None,
         "direct_blockers": [],
         "failed_ancestors": [],
-        **known,
     }
+
+
+def _identity(step: StepTrace) -> Entry:
+    """What identifies a step's run, and nothing of what it made."""
+    known = {"run_id": step.run_id, "fingerprint": step.fingerprint, "job": step.job}
+    return {**_nothing(), **known, "ts": _ts(step.at)}
+
+
+def _from_event(run_id: str | None, shown: Shown) -> Entry:
+    outcome = OUTCOME_OF.get(shown.type)
+    return {
+        **_nothing(),
+        "state": shown.type,
+        "outcome": outcome,
+        "run_id": run_id,
+        "fingerprint": shown.fingerprint,
+        "job": shown.job,
+        "ts": _ts(shown.at),
+        "progress": _progress(outcome),
+        **shown.own,
+    }
+
+
+def _progress(outcome: str | None) -> int:
+    return 100 if outcome in SATISFYING else 0
+
+
+def _ts(at: int | None) -> str | None:
+    return None if at is None else iso(at)
 
 
 def running_step(report: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ are appended. Nothing here enforces a lifecycle; whatever was recorded is folded
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from statelog.domain.aggregate import changed
@@ -21,35 +21,28 @@ from statelog.domain.execution.attempt_events import (
     StepSkipped,
     StepSucceeded,
 )
-from statelog.domain.execution.step import Artifact
 from statelog.projections.execution.event_types import OUTCOME_OF, type_of
 
 _FAILED: Final = "step.failed"
 _NO_JOB: Final[tuple[Any, ...]] = (None, "", [], {})
-
-
-@dataclass(frozen=True)
-class Carried:
-    """What identifies a step's run; each value is from the latest event that has it.
-
-    `at` is in microseconds since 1970 UTC, None before the first event.
-    """
-
-    fingerprint: str | None = None
-    job: Any = None
-    at: int | None = None
+_PLANS_SCOPE: Final = (StepSkipped, StepRetryUnimplemented)
+_ENDS: Final = (StepSucceeded, StepSkipped, StepFailed)
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """An event that a step's state may be read from, and what was carried up to it."""
+    """An event that a step's state may be read from.
+
+    Fingerprint and job are those of the latest events up to it that have one; `at` is its time in
+    microseconds. `own` are fields of the step's entry (7.3) that only this event gives.
+    """
 
     type: str
-    carried: Carried
-    progress: float | None = None
-    artifacts: tuple[Artifact, ...] = ()
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    failure: Mapping[str, Any] | None = None
+    fingerprint: str | None
+    job: Any
+    at: int | None
+    own: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,41 +60,52 @@ class StepTrace:
 
     `latest` is the last event of a `step.*` type that ends nothing, `ended` the one that did end
     the step. Block events are kept apart: they lend nothing to a step that was run. `scoped` says
-    whether an event carried the step's own scope.
+    whether an event carried the step's own scope; `at` is None before the first event.
     """
 
     run_id: str | None = None
-    seen: bool = False
     scoped: bool = False
-    carried: Carried = field(default_factory=Carried)
+    fingerprint: str | None = None
+    job: Any = None
+    at: int | None = None
     latest: Shown | None = None
     ended: Shown | None = None
     blocked: Blocked | None = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether the step left any event but a block."""
+        return self.at is not None
 
 
 def fold_step(trace: StepTrace, event: StepEvent, at: int) -> StepTrace:
     """The trace after one of the step's events, recorded at this time (microseconds)."""
     if isinstance(event, StepBlocked):
         return changed(trace, blocked=Blocked(event.direct_blockers, event.failed_ancestors, at))
-    carried = _carry(trace.carried, event, at)
-    trace = changed(
+    fingerprint = getattr(event, "fingerprint", None) or trace.fingerprint
+    job = _job(event) or trace.job
+    shown = type_of(event)
+    latest, ended = trace.latest, trace.ended
+    if isinstance(event, _ENDS):
+        if _replaces(ended, shown):
+            ended = Shown(shown, fingerprint, job, at, _result(event))
+    elif shown.startswith("step.") and shown not in OUTCOME_OF:
+        latest = Shown(shown, fingerprint, job, at, _progress(event))
+    return changed(
         trace,
         run_id=trace.run_id or event.run_id,
-        seen=True,
-        scoped=trace.scoped or not isinstance(event, StepSkipped | StepRetryUnimplemented),
-        carried=carried,
+        scoped=trace.scoped or not isinstance(event, _PLANS_SCOPE),
+        fingerprint=fingerprint,
+        job=job,
+        at=at,
+        latest=latest,
+        ended=ended,
     )
-    shown = type_of(event)
-    if isinstance(event, StepSucceeded | StepSkipped | StepFailed):
-        return changed(trace, ended=_ended(trace.ended, _final(shown, carried, event)))
-    if shown.startswith("step.") and shown not in OUTCOME_OF:
-        return changed(trace, latest=Shown(shown, carried, _progress(event)))
-    return trace
 
 
-def _carry(before: Carried, event: StepEvent, at: int) -> Carried:
-    fingerprint = getattr(event, "fingerprint", None) or before.fingerprint
-    return Carried(fingerprint, _job(event) or before.job, at)
+def _replaces(ended: Shown | None, now: str) -> bool:
+    """Only a failure replaces what ended a step, and nothing replaces a failure."""
+    return ended is None or (now == _FAILED and ended.type != _FAILED)
 
 
 def _job(event: StepEvent) -> Any:
@@ -111,29 +115,19 @@ def _job(event: StepEvent) -> Any:
     return None if job in _NO_JOB else job
 
 
-def _progress(event: StepEvent) -> float | None:
+def _progress(event: StepEvent) -> Mapping[str, Any]:
     if isinstance(event, StepProgress):
-        return event.progress
+        return {"progress": event.progress}
     own = event.payload.get("progress") if isinstance(event, StepEmitted) else None
-    return own if isinstance(own, int | float) and not isinstance(own, bool) else None
+    number = isinstance(own, int | float) and not isinstance(own, bool)
+    return {"progress": own} if number else _NOTHING
 
 
-def _final(shown: str, carried: Carried, event: StepSucceeded | StepSkipped | StepFailed) -> Shown:
-    if isinstance(event, StepSucceeded):
-        return Shown(shown, carried, None, event.artifacts, event.metrics)
+def _result(event: StepSucceeded | StepSkipped | StepFailed) -> Mapping[str, Any]:
     if isinstance(event, StepSkipped):
-        return Shown(shown, carried)
-    failure = {
-        "error": event.error,
-        "kind": event.kind,
-        "code": event.code,
-        "advice": event.advice,
-    }
-    return Shown(shown, carried, failure=failure)
-
-
-def _ended(before: Shown | None, now: Shown) -> Shown:
-    """Only a failure replaces what ended a step, and nothing replaces a failure."""
-    if before is None or (now.type == _FAILED and before.type != _FAILED):
-        return now
-    return before
+        return _NOTHING
+    if isinstance(event, StepSucceeded):
+        artifacts = [dict(vars(artifact)) for artifact in event.artifacts]
+        return {"artifacts": artifacts, "metrics": event.metrics}
+    names = ("error", "kind", "code", "advice")
+    return {"error": {name: getattr(event, name) for name in names}}
