@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sqlite3
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 
 from statelog.infrastructure.store.faults import fault, os_error, store_error
 from statelog.infrastructure.store.files import beside, uri
+from statelog.infrastructure.store.forks import watch
 from statelog.infrastructure.store.locks import FileLock
 from statelog.infrastructure.store.schema import PAGE_SIZE
 
@@ -25,21 +25,23 @@ LOOK_EVERY = 0.05
 
 
 class Connections:
-    """The connections of one process. After a fork the child abandons them and makes others."""
+    """Opened when they are needed, and closed before a fork."""
 
     def __init__(self, path: Path, *, writable: bool, patience: float) -> None:
         self.path = path
         self.writable = writable
         self.patience = patience
-        self.pid = os.getpid()
         self.closed = False
         self._idle: deque[sqlite3.Connection] = deque()
+        self._out: deque[None] = deque()
+        self._opening = threading.Lock()
         self._turn = threading.Lock()
         self._lock: FileLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._identity = _identity(path)
         self._seen = time.monotonic()
         self._pages = 0
+        watch(self)
 
     def read(self, sql: str, given: Sequence[object] = ()) -> list[Any]:
         """All rows of a query. Raises `StoreError`."""
@@ -64,16 +66,25 @@ class Connections:
     def _take(self) -> sqlite3.Connection:
         if self.closed:
             raise fault("closed", self.path)
+        self._out.append(None)
         try:
             return self._idle.pop()
         except IndexError:
-            return self._reader()
+            self._out.pop()
+        with self._opening:
+            self._out.append(None)
+            try:
+                return self._reader()
+            except BaseException:
+                self._out.pop()
+                raise
 
     def _give(self, db: sqlite3.Connection) -> None:
         if self.closed or len(self._idle) >= IDLE_READERS:
             db.close()
         else:
             self._idle.append(db)
+        self._out.pop()
 
     def _reader(self) -> sqlite3.Connection:
         if self.writable:
@@ -186,21 +197,32 @@ class Connections:
             return
         self.closed = True
         with self._turn:
-            while self._idle:
-                self._idle.pop().close()
-            if self._writer is not None:
-                self._writer.close()
-            if self._lock is not None:
-                self._lock.close()
-            self._writer = self._lock = None
+            self._let_go()
 
-    def abandon(self) -> None:
-        """Leak the parent's connections: closing one in a child would touch the parent's WAL."""
-        for db in (*self._idle, self._writer):
-            if db is not None:
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
+    def _let_go(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+        if self._writer is not None:
+            self._writer.close()
         if self._lock is not None:
             self._lock.close()
+        self._writer = self._lock = None
+
+    def before_fork(self) -> None:
+        """Close everything as soon as no thread uses it; others wait until the fork is over."""
+        self._turn.acquire()
+        self._opening.acquire()
+        self._let_go()
+        while self._out:
+            time.sleep(0.0002)
+            self._let_go()
+        self._let_go()
+
+    def after_fork(self) -> None:
+        """Open again what is needed, when it is needed."""
+        self._opening.release()
+        self._turn.release()
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
@@ -17,6 +16,7 @@ from statelog.domain.ids import below, is_below
 from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.store import factory
 from statelog.infrastructure.store.faults import fault
+from statelog.infrastructure.store.forks import watch
 from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Folded, Row
 from statelog.infrastructure.store.schema import REFUSALS_KEPT
@@ -59,7 +59,7 @@ class MemoryRecorder(LogRecorder):
         self, clock: Callable[[], int] = now, new_id: Callable[[], str] = unique_id
     ) -> None:
         super().__init__(clock, new_id)
-        self._lock, self._pid = threading.RLock(), os.getpid()
+        self._lock = threading.RLock()
         self._closed = False
         self._rows: list[Row] = []
         self._streams: dict[str, dict[int, int]] = {}
@@ -68,14 +68,13 @@ class MemoryRecorder(LogRecorder):
         self._commands: dict[str, list[int]] = defaultdict(list)
         self._refusals: deque[Refusal] = deque(maxlen=REFUSALS_KEPT)
         self._refused = 0
+        watch(self)
 
     @property
     def lock(self) -> threading.RLock:
-        """The lock around every use; a child that was forked must not wait for the parent's."""
+        """The lock around every use."""
         if self._closed:
             raise fault("closed", Path(":memory:"))
-        if self._pid != os.getpid():
-            self._lock, self._pid = threading.RLock(), os.getpid()
         return self._lock
 
     def turn(self) -> MemoryTurn:
@@ -194,6 +193,14 @@ class MemoryRecorder(LogRecorder):
             "refusals": len(self._refusals),
             "refusals_gone": self._refused - len(self._refusals),
         }
+
+    def before_fork(self) -> None:
+        """Let no thread be in the middle of an append."""
+        self._lock.acquire()
+
+    def after_fork(self) -> None:
+        """Go on, each copy by itself."""
+        self._lock.release()
 
     def close(self) -> None:
         """Let nobody use it any more."""

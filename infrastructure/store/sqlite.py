@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import warnings
 from array import array
@@ -109,11 +108,11 @@ class SqliteRecorder(LogRecorder):
         super().__init__(clock, new_id)
         self.path = path.absolute()
         writable = prepare(self.path, read_only=read_only, patience=self.patience)
-        self._connections = Connections(self.path, writable=writable, patience=self.patience)
+        self.connections = Connections(self.path, writable=writable, patience=self.patience)
         try:
             self._warn_of_a_future()
         except BaseException:
-            self._connections.close()
+            self.connections.close()
             raise
 
     def _warn_of_a_future(self) -> None:
@@ -127,21 +126,9 @@ class SqliteRecorder(LogRecorder):
             )
 
     @property
-    def connections(self) -> Connections:
-        """Those of this process: a child that was forked makes its own."""
-        if self._connections.pid != os.getpid():
-            parent = self._connections
-            parent.abandon()
-            self._connections = Connections(
-                self.path, writable=parent.writable, patience=self.patience
-            )
-            self._connections.closed = parent.closed
-        return self._connections
-
-    @property
     def writable(self) -> bool:
         """Whether events can be appended."""
-        return self._connections.writable
+        return self.connections.writable
 
     def turn(self) -> SqliteTurn:
         """A turn to write."""
