@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import importlib
 import inspect
 import os
 import pickle
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -192,8 +194,9 @@ def test_modules_of_the_same_name_in_two_folders_do_not_meet(make: Make):
 
 
 def test_each_import_is_fresh_also_after_an_edit_of_the_same_size_and_time(
-    make: Make, tmp_path: Path
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     first = make({"steps.py": "ONE = 1"})
     assert get(first, "steps:ONE") == 1
     path = tmp_path / "plan" / "steps.py"
@@ -202,6 +205,17 @@ def test_each_import_is_fresh_also_after_an_edit_of_the_same_size_and_time(
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     second = make({})
     assert (get(second, "steps:ONE"), get(first, "steps:ONE")) == (2, 1)
+
+
+def test_a_file_that_came_without_changing_the_time_of_its_folder_is_found(
+    make: Make, tmp_path: Path
+):
+    folder = tmp_path / "plan"
+    assert isinstance(make({"other.py": ""})("steps", "ONE"), Unresolved)
+    stat = folder.stat()
+    (folder / "steps.py").write_text("ONE = 1", encoding="utf-8")
+    os.utime(folder, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert get(make({}), "steps:ONE") == 1
 
 
 def test_a_module_runs_once_for_all_steps_of_an_attempt(make: Make):
@@ -222,6 +236,7 @@ SIBLINGS = {
     "relative": "from . import helper\nVALUE = helper.VALUE",
     "relative name": "from .helper import VALUE",
     "in a package": "from lib.user import VALUE",
+    "namesake in a package": "from lib.neighbour import VALUE",
     "namespace": "from space.inner import VALUE",
     "built in function": "VALUE = __import__('helper').VALUE",
     "star of a package": "from lib.all import *\nVALUE = inner.VALUE",
@@ -247,12 +262,27 @@ def test_siblings_import_each_other(make: Make, text: str, late: bool):
         "lib/__init__.py": "",
         "lib/inner.py": "VALUE = 'sibling'",
         "lib/user.py": "from . import inner\nfrom .inner import VALUE\nimport helper",
+        "lib/twin.py": "VALUE = 'sibling'",
+        "lib/neighbour.py": "from .twin import VALUE",
+        "twin.py": "VALUE = 'cousin'",
         "lib/all/__init__.py": "__all__ = ['inner']",
         "lib/all/inner.py": "VALUE = 'sibling'",
         "space/inner.py": "VALUE = 'sibling'",
     }
     value = get(make(files), "steps:value")
     assert value() == "sibling"
+
+
+def test_an_author_who_catches_an_import_error_sees_the_names_written(make: Make):
+    text = """
+        def missing():
+            try:
+                import lib.absent
+            except ImportError as error:
+                return error.name, str(error)
+    """
+    missing = get(make({"steps.py": text, "lib/__init__.py": ""}), "steps:missing")
+    assert missing() == ("lib.absent", "No module named 'lib.absent'")
 
 
 def test_siblings_may_import_each_other_in_a_circle(make: Make):
@@ -305,8 +335,11 @@ def test_classes_of_a_module_work_with_what_looks_modules_up_by_name(make: Make)
     assert pickle.loads(pickle.dumps(point)) == point
 
 
-def test_an_import_leaves_the_process_as_it_was(make: Make, tmp_path: Path):
+def test_an_import_leaves_the_process_as_it_was(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Neither paths nor plain names, and no files beside the module."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     path, names = list(sys.path), set(sys.modules)
     modules = make({"steps.py": "import helper", "helper.py": "VALUE = 1"})
     assert get(modules, "steps:helper").VALUE == 1
@@ -315,6 +348,17 @@ def test_an_import_leaves_the_process_as_it_was(make: Make, tmp_path: Path):
     modules.close()
     assert set(sys.modules) - names == set()
     assert sorted(each.name for each in (tmp_path / "plan").iterdir()) == ["helper.py", "steps.py"]
+
+
+def test_closed_modules_are_collected(make: Make, tmp_path: Path):
+    make({"steps.py": GOOD})
+    modules = StepModules([tmp_path / "plan"])
+    get(modules, "steps:good")
+    modules.close()
+    gone = weakref.ref(modules)
+    del modules
+    gc.collect()
+    assert gone() is None
 
 
 def test_functions_work_after_their_modules_are_forgotten(make: Make):
