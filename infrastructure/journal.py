@@ -149,6 +149,7 @@ class Journal(Application[str]):
         aggregate: Aggregate[T],
         id: Id,
         decision: Callable[..., Sequence[Event]],
+        /,
         *,
         actor: str,
         expect: int | None = None,

@@ -184,12 +184,20 @@ class Connections:
     def release(self, *, durable: bool = True) -> None:
         """End the turn."""
         try:
-            if not durable and self._writer is not None:
-                self._writer.execute("PRAGMA synchronous = FULL")
+            if not durable:
+                self._be_durable()
             if self._lock is not None:
                 self._lock.__exit__(None, None, None)
         finally:
             self._turn.release()
+
+    def _be_durable(self) -> None:
+        if self._writer is not None:
+            try:
+                self._writer.execute("PRAGMA synchronous = FULL")
+            except sqlite3.Error:
+                self._writer.close()
+                self._writer = None
 
     def close(self) -> None:
         """Close every connection, once the turn that is taken has ended."""

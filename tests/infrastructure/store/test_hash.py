@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ PAGE = (ROOT / "docs" / "reference" / "file-format.md").read_text(encoding="utf-
 VECTORS = json.loads(re.search(r"```json\n(.*?)```", PAGE, re.S)[1])  # type: ignore[index]
 
 
-def row_of(vector: dict) -> Row:
+def row_of(vector: dict[str, Any]) -> Row:
     values = {column: vector[column] for column in COLUMNS}
     data = values["data"]
     return Row(
@@ -29,7 +30,7 @@ def row_of(vector: dict) -> Row:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda each: each["stream"])
-def test_the_page_has_the_hashes_of_the_code(vector: dict):
+def test_the_page_has_the_hashes_of_the_code(vector: dict[str, Any]):
     """The leaf is SHA-256 of a zero byte and the header the page shows."""
     row = row_of(vector)
     assert sha256(b"\0" + bytes.fromhex(vector["header"])).digest() == row.hash
