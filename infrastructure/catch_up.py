@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from statelog.domain.errors import Invalid
 from statelog.domain.event import Recorded
@@ -82,31 +82,34 @@ def catch_up(view: View[Any], log: Log) -> bool:
     It is made anew when it is missing, of an older version or other columns, or was made from
     another log than this one. Raises `StoreError`.
     """
-    head = log.head()
+    goal = log.head()
     while True:
         mark = view.store.mark(view.name)
         if mark is not None and mark.version > view.version:
             return False
-        if mark is None or not _continues(view, log, mark, head):
-            rebuild(view, log)
-        elif mark.position >= head:
+        if mark is None or not _continues(view, log, mark):
+            rebuild(view, log, instead_of=mark)
+        elif mark.position >= goal:
             return True
         else:
             try:
-                reached = _advance(view, log, mark, head)
+                reached = _advance(view, log, mark, goal)
             except Invalid:
                 # A stored state that is none of this projection's, whose version says it is.
-                rebuild(view, log)
+                rebuild(view, log, instead_of=mark)
                 reached = view.store.mark(view.name)
             if reached is not None and reached.error:
                 return True
 
 
-def _continues(view: View[Any], log: Log, mark: Mark, head: int) -> bool:
-    """Whether the rest of the log can be folded into what is stored."""
+def _continues(view: View[Any], log: Log, mark: Mark) -> bool:
+    """Whether the rest of the log can be folded into what is stored.
+
+    The head is read after the mark: others may have moved the mark past any head read before.
+    """
     return (
         mark.version == view.version
-        and mark.position <= head
+        and mark.position <= log.head()
         and _hash(log, mark.position) == mark.hash
         and view.store.fits(view.format)
     )
@@ -118,7 +121,7 @@ def _hash(log: Log, position: int) -> bytes:
     return next((recorded.hash for recorded in at), b"")
 
 
-def _advance(view: View[S], log: Log, mark: Mark, head: int) -> Mark | None:
+def _advance(view: View[S], log: Log, mark: Mark, goal: int) -> Mark | None:
     """Fold one chunk; None when another process moved the view meanwhile."""
     store, states = view.store, view.taken(mark)
 
@@ -129,7 +132,7 @@ def _advance(view: View[S], log: Log, mark: Mark, head: int) -> Mark | None:
         return None if stored is None else view.format.state(stored)
 
     fault: Fault | None = None
-    upto = head
+    upto = goal
     while True:
         with store.reading():
             if store.mark(view.name) != mark:
@@ -162,11 +165,16 @@ def _advance(view: View[S], log: Log, mark: Mark, head: int) -> Mark | None:
 
 
 def rebuild(
-    view: View[Any], log: Log, progress: Callable[[str, int, int], None] | None = None
+    view: View[Any],
+    log: Log,
+    progress: Callable[[str, int, int], None] | None = None,
+    *,
+    instead_of: Mark | Literal["any"] | None = "any",
 ) -> None:
     """Fold the log from its beginning, then replace the stored view in one transaction.
 
-    While it folds, others read the old rows, append to the log, and catch up.
+    While it folds, others read the old rows, append to the log, and catch up. With a mark it
+    replaces nothing when somebody else moved the view meanwhile.
     """
     names = view.projection.names
     upto, fault = log.head(), None
@@ -183,6 +191,8 @@ def rebuild(
         mark = Mark(view.version, upto, _hash(log, upto), str(fault) if fault else None)
         try:
             with view.store.writing():
+                if instead_of not in ("any", view.store.mark(view.name)):
+                    return
                 view.store.replace(view.format, view.format.rows(fold), mark)
             return
         except Unrenderable as failed:

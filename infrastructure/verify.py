@@ -129,7 +129,11 @@ def _difference(
 
 
 def _document(view: RowFormat[S], row: Row | None) -> str | None:
-    return None if row is None else str(row[view.columns.index("document")])
+    """The document of a row, `null` when it is not shown; None when there is no row."""
+    if row is None:
+        return None
+    text = row[view.columns.index("document")]
+    return "null" if text is None else str(text)
 
 
 def _json(value: Any) -> str | None:
