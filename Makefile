@@ -55,7 +55,7 @@ fmt: $(DEV) ## format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what the other targets made
-	rm -rf .venv $(RUN) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv $(RUN) .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BASE):
