@@ -21,6 +21,7 @@ from statelog.domain.execution.plan import (
 from statelog.domain.execution.slot import Reporting
 from statelog.domain.times import iso_seconds
 from statelog.projections.execution import last_finalized, plan_document, plan_summary
+from statelog.projections.projection import fold
 from statelog.projections.replay import replay
 from tests.projections.execution.stories import FIRST, SECOND, Run, closed, finished, record, saved
 from tests.projections.recorded import Log
@@ -195,6 +196,17 @@ def test_a_record_whose_close_is_not_in_the_log_has_no_report():
     succeed(log, FIRST)
     log.plan(RequestFinished(SECOND, "g1", 0, "fail_fast", "succeeded", "completed"))
     assert document(log)["last_finalized_execution"]["report"] is None
+
+
+def test_a_recorded_report_is_kept_once():
+    """In the document, not beside it as well."""
+    log = Log()
+    log.plan(saved(), Approved())
+    report = succeed(log)
+    assert fold(plan_document, log.events)["p"].filed.reports == {FIRST: report}
+    record(log, report)
+    assert fold(plan_document, log.events)["p"].filed.reports == {}
+    assert fold(last_finalized, log.events)["p"].filed.reports == {}
 
 
 def test_a_deleted_plan_has_no_document():

@@ -18,6 +18,7 @@ from statelog.domain.execution.slot import GaveUp, Released, Reporting
 from statelog.domain.times import iso
 from statelog.projections.execution import plan_document, plan_status
 from statelog.projections.execution.plan_status import attempts_of, snapshot_of
+from statelog.projections.projection import fold
 from statelog.projections.replay import replay
 from tests.projections.execution.stories import (
     FIRST,
@@ -168,6 +169,15 @@ def test_an_attempt_is_shown_with_what_came_before_its_start():
     assert shown["attempt"]["started_at"] == "2026-01-01T10:00:00Z"
 
 
+def test_what_nobody_observed_is_kept_only_while_it_may_be_shown():
+    """Events without a start, of attempts that a newer one has put out of sight."""
+    log = Log()
+    for execution_id in (FIRST, THIRD):
+        log.attempt(execution_id, StepStarted("a", 1, "r", "f", {}))
+    Run(log, SECOND)
+    assert list(fold(plan_status, log.events)["p"].unobserved) == [THIRD]
+
+
 def test_without_start_and_inventory_the_steps_are_those_that_left_events():
     """The last resort of 7.2."""
     log = Log()
@@ -178,7 +188,8 @@ def test_without_start_and_inventory_the_steps_are_those_that_left_events():
 def test_planned_steps_are_shown_once_in_planned_order():
     """Duplicate ids collapse, ids that are no strings are dropped, unplanned ones not read."""
     log = Log()
-    steps = [planned("z"), planned(7), planned("a"), planned("z"), planned(None)]
+    steps = [planned("z"), planned(7), planned("a"), planned(None)]
+    steps.append(planned("z") | {"step_name": "another"})
     log.attempt(FIRST, started(FIRST, steps=tuple(steps)))
     log.attempt(FIRST, StepStarted("stray", 1, "r", "f", {}))
     assert list(snapshot(log)["steps"]) == ["z", "a"]
@@ -222,7 +233,7 @@ def test_the_time_of_a_snapshot_is_that_of_its_last_event():
     Run(log).start("a")
     last = log.events[-1].time
     log.plan(saved())
-    log.slot(held(SECOND))
+    log.slot(held(SECOND), Released(SECOND, "not_started"))
     assert snapshot(log)["updated_at"] == iso(last)
 
 

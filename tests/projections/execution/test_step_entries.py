@@ -197,6 +197,16 @@ def test_a_stray_block_event_lends_nothing():
         assert shown["ts"] is None
 
 
+def test_a_blocked_step_with_a_run_has_the_time_of_the_run():
+    """The block identifies a step only when nothing else does."""
+    log = Log()
+    log.attempt(FIRST, started(FIRST))
+    at = log.attempt(FIRST, STARTED).time
+    log.attempt(FIRST, BLOCKED, closed(**outcome("blocked")))
+    shown = replay(plan_status, log.events)["p"]["steps"]["a"]
+    assert (shown["state"], shown["ts"], shown["run_id"]) == ("step.blocked", iso(at), "r1")
+
+
 def test_the_error_grows_when_the_attempt_ends():
     """Four fields while it runs, the report's six once it has ended (7.3)."""
     four = {name: FAILURE[name] for name in ("error", "kind", "code", "advice")}
