@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sqlite3
@@ -17,6 +18,7 @@ import pytest
 from statelog.domain import OutcomeUnknown, StoreError
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.store import connections, recorder
+from statelog.infrastructure.store.locks import FileLock
 from statelog.infrastructure.store.row import Row, hash_of
 from statelog.infrastructure.store.sqlite import SqliteRecorder
 from tests.infrastructure.store.counter import COUNTER, add, child, run, start
@@ -173,6 +175,27 @@ for journal in (Journal(sys.argv[1]), Journal()):
     check(store_path)
 
 
+def test_a_turn_is_alone_with_the_log(store_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """From its first look at the log on it holds the lock of the file and SQLite's own."""
+    original = recorder.stamped
+    seen = []
+
+    def looking(*given: Any) -> Any:
+        other = sqlite3.connect(store_path, timeout=0)
+        with closing(other), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        lock = FileLock(store_path.with_name(store_path.name + ".lock"), patience=0)
+        with closing(lock), pytest.raises(StoreError), lock:
+            pass
+        seen.append(given)
+        return original(*given)
+
+    with Journal(store_path) as journal:
+        monkeypatch.setattr(recorder, "stamped", looking)
+        assert journal.execute(COUNTER, "a", start, actor="bob").position == 1
+    assert len(seen) == 1
+
+
 def test_readers_never_wait_for_a_writer(store_path: Path):
     """A transaction that is open elsewhere delays nobody who reads."""
     with Journal(store_path) as journal, closing(sqlite3.connect(store_path)) as other:
@@ -313,7 +336,7 @@ def test_a_prefix_is_found_without_reading_the_table(store_path: Path):
 
 
 def test_closing_waits_for_nobody_who_reads(store_path: Path):
-    """A thread that still reads gets an error of its own kind, not a crash."""
+    """A thread that still reads gets an error of its own kind, and no file stays open."""
     journal = Journal(store_path)
     journal.execute(COUNTER, "a", start, actor="bob")
     kinds: list[str] = []
@@ -333,3 +356,5 @@ def test_closing_waits_for_nobody_who_reads(store_path: Path):
     for thread in threads:
         thread.join()
     assert kinds == ["closed"] * 3
+    held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    assert [each for each in held if each.startswith(str(store_path))] == []
