@@ -78,17 +78,20 @@ class Holders:
             raise StoreError(kind, f"cannot hold a lock in {self._folder}: {error}") from error
 
     def alive(self, id: str | None) -> bool:
-        """Whether the holder's process lives, stopped or not."""
+        """Whether the holder's process lives, stopped or not.
+
+        Looking takes a shared lock, so that two who look at once do not see each other.
+        """
         if id is None:
             return False
         if self._folder is None:
             return id in self._own
         try:
-            descriptor = os.open(self._file(id), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(self._file(id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            return not _lock_now(descriptor)
+            return not _lock_now(descriptor, fcntl.LOCK_SH)
         finally:
             os.close(descriptor)
 
@@ -110,10 +113,14 @@ class Holders:
 
     def living(self) -> tuple[str, ...]:
         """Ids of the living holders."""
+        return tuple(id for id in self.known() if self.alive(id))
+
+    def known(self) -> tuple[str, ...]:
+        """Ids of the living holders, and of dead ones whose files are still there."""
         if self._folder is None:
             return tuple(sorted(self._own))
         names = (path.name.removesuffix(_SUFFIX) for path in self._folder.glob(f"*{_SUFFIX}"))
-        return tuple(sorted(id for id in map(unquote, names) if self.alive(id)))
+        return tuple(sorted(map(unquote, names)))
 
     def _file(self, id: str) -> Path:
         assert self._folder is not None
@@ -146,9 +153,9 @@ class Holders:
             os.close(descriptor)
 
 
-def _lock_now(descriptor: int) -> bool:
+def _lock_now(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

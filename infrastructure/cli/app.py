@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
 import click
 
 from statelog import __version__
-from statelog.infrastructure.cli import run
-from statelog.infrastructure.cli.common import OK, Settings, global_options
+from statelog.infrastructure.cli import (
+    lifecycles,
+    log,
+    plan_commands,
+    plan_reading,
+    run,
+    store,
+    views,
+)
+from statelog.infrastructure.cli.common import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    Group,
+    global_options,
+    help_alone,
+    misused,
+)
+from statelog.infrastructure.cli.output import stdout_is_gone, tell
 
 EXAMPLES = """
 \b
@@ -19,19 +41,52 @@ Examples:
 """
 
 
-@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+class App(Group):
+    """The root: whatever ends a command ends the process with one line and a code."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
+        """Run a command line and exit. Raises `SystemExit`."""
+        given = list(sys.argv[1:] if args is None else args)
+        with suppress(AttributeError):
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            code = super().main(given, *more, **{**extra, "standalone_mode": False})
+        except click.Abort:
+            tell("interrupted")
+            code = INTERRUPTED
+        except click.ClickException as error:
+            code = misused(given, error)
+        except OSError as error:
+            tell(f"error: {error.strerror or error}")
+            stdout_is_gone()
+            code = FAILED
+        sys.exit(code or OK)
+
+
+@click.group(
+    cls=App,
+    epilog=EXAMPLES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="statelog", message="%(prog)s %(version)s")
 @global_options
 @click.pass_context
 def app(context: click.Context) -> None:
     """Event-sourced state machines, and plans executed on them."""
-    context.ensure_object(Settings)
+    help_alone(context)
 
 
 run.add_to(app)
+plans = plan_commands.add_to(app)
+plan_reading.add_to(plans)
+log.add_to(app)
+views.add_to(app)
+lifecycles.add_to(app)
+store.add_to(app)
 
 
 def main() -> int:
-    """Run the command line; the exit code. Raises `SystemExit` as click does."""
-    app(prog_name="statelog", standalone_mode=True)
+    """Run the command line. Raises `SystemExit` with its exit code."""
+    app.main(prog_name="statelog")
     return OK

@@ -1,12 +1,13 @@
-"""What all commands share: global options, the store, output as text or JSON, and exit codes."""
+"""What all commands share: global options, the store, and errors as one line and an exit code."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import getpass
-import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from statelog.infrastructure.cli.output import emit, stdout_is_gone, tell
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -26,14 +29,26 @@ STORE: Final = "STATELOG_STORE"
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
+_HINTS: Final = {
+    "store": "name another with --store, or make one with `statelog run` or `statelog plan save`",
+    "plan": "`statelog plan list` shows those there are",
+    "attempt": "`statelog plan attempts` shows those there are",
+    "step": "`statelog plan status` shows those there are",
+    "view": "`statelog views list` shows those there are",
+}
+
 
 @dataclass
 class Settings:
-    """The global options, given before or after the command; the later one wins."""
+    """The global options, given before or after the command; the later one wins.
+
+    `code` is what the process exits with when its output has nowhere to go.
+    """
 
     store: Path | None = None
     as_json: bool = False
     actor: str | None = None
+    code: int = OK
 
     @property
     def store_path(self) -> Path:
@@ -43,7 +58,7 @@ class Settings:
     @property
     def who(self) -> str:
         """Who acts: as given, else the login name."""
-        return self.actor or _login_name()
+        return _login_name() if self.actor is None else self.actor
 
     @contextmanager
     def journal(self, *, create: bool = False) -> Iterator[Journal]:
@@ -52,9 +67,13 @@ class Settings:
         from statelog.infrastructure.journal import Journal
 
         path = self.store_path
-        if not create and not path.exists():
+        if not create and not (os.path.lexists(path) and _has_bytes(path)):
             raise NotFound("store", str(path))
-        with Journal(path, read_only=not create and not os.access(path, os.W_OK)) as journal:
+        with warnings.catch_warnings(record=True) as caught:
+            journal = Journal(path)
+        for warning in caught:
+            tell(f"warning: {warning.message}")
+        with journal:
             yield journal
 
     @contextmanager
@@ -67,6 +86,11 @@ class Settings:
             yield views
 
 
+def _has_bytes(path: Path) -> bool:
+    """What is no plain file is left to the journal, which says what is wrong with it."""
+    return path.is_symlink() or not path.is_file() or path.stat().st_size > 0
+
+
 def _login_name() -> str:
     try:
         return getpass.getuser()
@@ -74,40 +98,33 @@ def _login_name() -> str:
         return f"uid-{os.getuid()}"
 
 
-def _store(context: click.Context, _: click.Parameter, value: Path | None) -> None:
-    if value is not None:
-        context.ensure_object(Settings).store = value
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value not in (None, False):
+            setattr(context.ensure_object(Settings), name, value)
 
-
-def _as_json(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.ensure_object(Settings).as_json = True
-
-
-def _actor(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        context.ensure_object(Settings).actor = value
+    return keep
 
 
 _OPTIONS = (
     click.option(
         "--store",
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=_store,
+        callback=_keep("store"),
         expose_value=False,
         help="The store's file (default: $STATELOG_STORE, else ./statelog.db).",
     ),
     click.option(
         "--json",
         is_flag=True,
-        callback=_as_json,
+        callback=_keep("as_json"),
         expose_value=False,
         help="Print JSON on stdout; logs and progress go to stderr in any case.",
     ),
     click.option(
         "--actor",
         metavar="NAME",
-        callback=_actor,
+        callback=_keep("actor"),
         expose_value=False,
         help="Who does this, as the log will say (default: the login name).",
     ),
@@ -121,52 +138,111 @@ def global_options(command: F) -> F:
     return command
 
 
-def command(group: click.Group, name: str, **attrs: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Register a command with the global options; it gets `Settings` as its first argument.
+class Group(click.Group):
+    """Commands in the order in which people need them."""
 
-    Its errors become one line on stderr and an exit code.
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names, as they were registered."""
+        return list(self.commands)
+
+
+def help_alone(context: click.Context) -> None:
+    """Print help when no command was named; no colours where they are not wanted."""
+    context.ensure_object(Settings)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def group(parent: click.Group, name: str, help: str, epilog: str) -> click.Group:
+    """Register a group of commands, which takes the global options too."""
+    callback = global_options(click.pass_context(help_alone))
+    made = parent.group(name, cls=Group, help=help, epilog=epilog, invoke_without_command=True)
+    return made(callback)
+
+
+def command(group: click.Group, name: str, **attrs: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Register a command with the global options.
+
+    It gets `Settings` as its first argument and answers its exit code, nothing for 0. Errors
+    raised on purpose, and those of the system, become one line and an exit code.
     """
 
     def register(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
         @functools.wraps(function)
-        def call(context: click.Context, /, *args: Any, **kwargs: Any) -> None:
+        def call(context: click.Context, /, *args: Any, **kwargs: Any) -> int:
             settings = context.ensure_object(Settings)
-            with reported(settings):
-                code = function(settings, *args, **kwargs)
-            context.exit(code or OK)
+            return _guarded(settings, functools.partial(function, settings, *args, **kwargs))
 
         return group.command(name, **attrs)(global_options(call))
 
     return register
 
 
-@contextmanager
-def reported(settings: Settings) -> Iterator[None]:
-    """Turn the errors raised on purpose into a message and an exit code."""
+def _guarded(settings: Settings, act: Callable[[], int | None]) -> int:
     from statelog.domain.errors import Invalid, StatelogError
 
     try:
-        yield
+        return act() or OK
     except StatelogError as error:
-        fail(settings, error, USAGE if isinstance(error, Invalid) else FAILED)
+        return fail(settings, error, USAGE if isinstance(error, Invalid) else FAILED)
     except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(OK)
+        tell("interrupted")
+        return INTERRUPTED
+    except OSError as error:
+        return _system(settings, error)
 
 
-def fail(settings: Settings, error: Exception, code: int) -> None:
-    """Say what is wrong, as JSON too if that was asked for, and exit."""
+def _system(settings: Settings, error: OSError) -> int:
+    """A reader of stdout that went away is no failure of the work."""
+    if error.errno == errno.EPIPE:
+        stdout_is_gone()
+        return settings.code
+    return fail(settings, error, FAILED)
+
+
+def fail(settings: Settings, error: Exception, code: int) -> int:
+    """Say what is wrong, as JSON too if that was asked for; the code."""
+    tell(f"error: {_said(error)}")
     if settings.as_json:
         told = {k: v for k, v in vars(error).items() if isinstance(v, str | int)}
-        emit({"error": {"type": type(error).__name__, "message": str(error), **told}})
-    click.echo(f"error: {error}", err=True)
-    sys.exit(code)
+        _last_words({"type": type(error).__name__, "message": _said(error), **told})
+    try:
+        sys.stdout.flush()
+    except OSError:
+        stdout_is_gone()
+    return code
 
 
-def emit(value: Any) -> None:
-    """Print one JSON value as a line."""
-    click.echo(json.dumps(value, ensure_ascii=False, sort_keys=True))
+def misused(args: list[str], error: click.ClickException) -> int:
+    """Say in one line what is wrong with a command line; the exit code."""
+    context = getattr(error, "ctx", None)
+    advice = f" (see `{context.command_path} --help`)" if context else ""
+    message = f"{error.format_message().rstrip('.')}{advice}"
+    tell(f"error: {message}")
+    if "--json" in args:
+        _last_words({"type": type(error).__name__, "message": message})
+    return error.exit_code
+
+
+def _last_words(error: dict[str, Any]) -> None:
+    try:
+        emit({"error": error})
+    except OSError:
+        stdout_is_gone()
+
+
+def _said(error: Exception) -> str:
+    from statelog.domain.errors import Conflict, NotFound
+
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror or error}"
+    if isinstance(error, NotFound):
+        hint = _HINTS.get(error.kind)
+        return f"{error}; {hint}" if hint else str(error)
+    if isinstance(error, Conflict):
+        return f"{error}; look at it again, then give its revision with --rev"
+    return str(error)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import click
 
 from statelog.domain.event import Recorded
 from statelog.domain.execution.attempt_events import (
@@ -19,7 +17,10 @@ from statelog.domain.execution.attempt_events import (
     StepSucceeded,
 )
 from statelog.domain.times import iso_seconds
+from statelog.infrastructure.cli.output import tell
 from statelog.infrastructure.cli.tables import table
+
+REUSED = "nothing it depends on changed"
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Seen:
     state: str = "unreached"
     started: int | None = None
     ended: int | None = None
+    why: str = ""
     note: str = ""
 
     @property
@@ -58,46 +60,32 @@ class RunProgress:
                 self.steps = {str(s["step_id"]): Seen(str(s["step_name"])) for s in steps}
             case StepStarted(step_id=step_id, why=why):
                 seen = self._seen(step_id)
-                seen.state, seen.started, seen.note = "running", recorded.time, "; ".join(why)
-                self._say(recorded, step_id, "started", seen.note)
+                seen.state, seen.started, seen.why = "running", recorded.time, "; ".join(why)
+                self._say(recorded, step_id, "started", seen.why)
             case StepProgress(step_id=step_id, progress=percent, message=message):
                 self._say(recorded, step_id, f"{percent:.0f} %", message or "")
             case StepSucceeded(step_id=step_id):
                 seen = self._ended(recorded, step_id, "succeeded")
                 self._say(recorded, step_id, "succeeded", seen.seconds)
             case StepSkipped(step_id=step_id):
-                self._ended(recorded, step_id, "reused").note = "nothing it depends on changed"
+                self._ended(recorded, step_id, "reused").note = REUSED
                 self._say(recorded, step_id, "reused", "")
             case StepFailed(step_id=step_id) as failed:
-                code = f" ({failed.code})" if failed.code else ""
-                note = f"{failed.error}{code}"
+                note = _failure(vars(failed))
                 self._ended(recorded, step_id, "failed").note = note
                 self._say(recorded, step_id, "failed", note)
-                if failed.advice:
-                    self._say(recorded, step_id, "advice", failed.advice)
             case StepBlocked(step_id=step_id, failed_ancestors=ancestors):
-                self._ended(recorded, step_id, "blocked").note = f"by {', '.join(ancestors)}"
-                self._say(recorded, step_id, "blocked", f"by {', '.join(ancestors)}")
+                note = f"by {', '.join(ancestors)}"
+                self._ended(recorded, step_id, "blocked").note = note
+                self._say(recorded, step_id, "blocked", note)
 
     def table(self, report: Mapping[str, Any] | None) -> str:
         """The steps of the attempt: state, time, and why."""
-        self._settle(report)
-        rows = [[id, seen.state, seen.seconds, seen.note] for id, seen in self.steps.items()]
-        return table(["step", "state", "time", "note"], rows)
-
-    def _settle(self, report: Mapping[str, Any] | None) -> None:
-        """What the report says wins; a step that was running without an outcome is interrupted."""
-        if report is None:
-            return
+        rows = []
         for step_id, seen in self.steps.items():
-            outcome = report["step_outcomes"].get(step_id)
-            if outcome is None and seen.state == "running":
-                seen.state = "interrupted"
-            elif outcome is not None:
-                seen.state = outcome
-            blockers = report["failed_ancestors"].get(step_id)
-            if blockers:
-                seen.note = f"by {', '.join(blockers)}"
+            told = seen if report is None else _settled(step_id, seen, report)
+            rows.append([step_id, told.state, told.seconds, told.note or told.why])
+        return table(["step", "state", "time", "note"], rows)
 
     def _seen(self, step_id: str) -> Seen:
         return self.steps.setdefault(step_id, Seen(step_id))
@@ -110,5 +98,37 @@ class RunProgress:
     def _say(self, recorded: Recorded, step_id: str, word: str, note: str) -> None:
         if not self._quiet:
             clock = iso_seconds(recorded.time)[11:19]
-            line = f"{clock}  {step_id}  {word}{f'  {note}' if note else ''}"
-            click.echo("".join(c if c.isprintable() else " " for c in line), err=True)
+            tell(f"{clock}  {step_id}  {word}{f'  {note}' if note else ''}")
+
+
+def _settled(step_id: str, seen: Seen, report: Mapping[str, Any]) -> Seen:
+    """What the report says wins; a step that was running without an outcome is interrupted."""
+    outcome = report["step_outcomes"].get(step_id)
+    blockers = report["failed_ancestors"].get(step_id)
+    if outcome is None:
+        return replace(seen, state="unreached" if seen.started is None else "interrupted", note="")
+    return replace(seen, state=outcome, note=f"by {', '.join(blockers)}" if blockers else seen.note)
+
+
+def shown_state(entry: Mapping[str, Any]) -> str:
+    """The state of a snapshot's step in a word."""
+    live = {"step.started", "step.progress", "step.artifact"}
+    state = str(entry["state"])
+    return str(entry["outcome"] or ("running" if state in live else state.removeprefix("step.")))
+
+
+def note_of(entry: Mapping[str, Any], seen: Seen | None) -> str:
+    """Why a snapshot's step is as it is: its failure, its blockers, or why it was not reused."""
+    if entry["error"]:
+        return _failure(entry["error"])
+    if entry["failed_ancestors"]:
+        return f"by {', '.join(entry['failed_ancestors'])}"
+    if entry["outcome"] == "reused":
+        return REUSED
+    return seen.why if seen else ""
+
+
+def _failure(error: Mapping[str, Any]) -> str:
+    code = f" ({error['code']})" if error.get("code") else ""
+    advice = f"; {error['advice']}" if error.get("advice") else ""
+    return f"{error['error']}{code}{advice}"

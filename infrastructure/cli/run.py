@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from statelog.infrastructure.cli.common import Settings, command, emit
+from statelog.infrastructure.cli.common import Settings, command
+from statelog.infrastructure.cli.output import (
+    emit,
+    log_to_stderr,
+    printable,
+    show,
+    stdout_to_stderr,
+    tell,
+)
+from statelog.infrastructure.cli.plan_commands import PARAM
+from statelog.infrastructure.cli.signals import stoppable
 
 if TYPE_CHECKING:
+    from statelog.infrastructure.cli.progress import RunProgress
     from statelog.infrastructure.execution.coordinator import Resolved
+    from statelog.infrastructure.journal import Journal
 
 EXAMPLES = """
 \b
@@ -44,13 +51,7 @@ def add_to(group: click.Group) -> None:
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Where step modules are found (default: the plan file's folder). Repeatable.",
     )
-    @click.option(
-        "--param",
-        "params",
-        multiple=True,
-        metavar="STEP.KEY=VALUE",
-        help="Set a parameter; VALUE is JSON if it parses, else a string. Repeatable.",
-    )
+    @PARAM
     @click.option(
         "--adopt", is_flag=True, help="Take the plan over from the daemon or another run."
     )
@@ -94,7 +95,7 @@ def _run(
     from statelog.infrastructure.execution.workdir import work_root
 
     checked_body(body)
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    log_to_stderr()
     progress = RunProgress(quiet=quiet)
     with settings.journal(create=True) as journal:
         with (
@@ -104,53 +105,42 @@ def _run(
                 work_root=work_root(settings.store_path, root, os.environ).absolute(),
                 path=[folder.absolute() for folder in path],
                 listener=progress,
-                say=lambda line: None if quiet else click.echo(line, err=True),
+                say=lambda line: None if quiet else tell(line),
             ) as running,
-            stoppable(running.cancel) as interrupted,
+            stoppable(running.cancel) as stopped,
+            stdout_to_stderr(),
         ):
             resolved = running.run(body, adopt=adopt)
+        _catch_up(settings, journal)
+    settings.code = exit_code(resolved.resolution, resolved.report, interrupted=stopped.interrupted)
+    _show(settings, resolved, progress)
+    return settings.code
+
+
+def _catch_up(settings: Settings, journal: Journal) -> None:
+    """The views as they are now; when that fails the log is none the worse for it."""
+    from statelog.domain.errors import StoreError
+
+    try:
         with settings.views(journal) as views:
             views.catch_up()
-    _show(settings, resolved, progress)
-    return exit_code(resolved.resolution, resolved.report, interrupted=interrupted.is_set())
+    except StoreError as error:
+        tell(f"warning: the views are behind the log: {error}")
 
 
-def _show(settings: Settings, resolved: Resolved, progress: Any) -> None:
+def _show(settings: Settings, resolved: Resolved, progress: RunProgress) -> None:
+    told = {"finalized": "recorded"}.get(resolved.resolution.value, resolved.resolution.value)
+    told = told.replace("_", " ")
+    if resolved.report is None:
+        tell(f"error: plan {resolved.plan_id!r} was not run ({told}): {resolved.reason}")
     if settings.as_json:
         emit(resolved.to_json())
+    if settings.as_json or resolved.report is None:
         return
     if progress.steps:
-        click.echo(progress.table(resolved.report))
-        click.echo()
-    words = [f"plan {resolved.plan_id}"]
-    if resolved.execution_id is not None:
-        words.append(f"execution {resolved.execution_id}")
-    result = resolved.outcome or resolved.resolution.value
-    told = {"finalized": "recorded"}.get(resolved.resolution.value, resolved.resolution.value)
-    click.echo(f"{', '.join(words)}: {click.style(result, bold=True)} ({told})")
+        show(f"{progress.table(resolved.report)}\n")
+    result = click.style(str(resolved.outcome), bold=True)
+    plan = printable(resolved.plan_id)
+    show(f"plan {plan}, execution {resolved.execution_id}: {result} ({told})")
     if resolved.reason and not resolved.succeeded:
-        click.echo(f"  {resolved.reason}")
-
-
-@contextmanager
-def stoppable(cancel: threading.Event) -> Iterator[threading.Event]:
-    """Let Ctrl-C and SIGTERM end the attempt after the running step; Ctrl-C twice at once.
-
-    Yields an event that says whether Ctrl-C was pressed.
-    """
-    interrupted = threading.Event()
-
-    def stop(number: int, _: object) -> None:
-        if number == signal.SIGINT:
-            if interrupted.is_set():
-                raise KeyboardInterrupt
-            interrupted.set()
-            click.echo("finishing the running step; Ctrl-C again interrupts it", err=True)
-        cancel.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        show(f"  {printable(resolved.reason)}")

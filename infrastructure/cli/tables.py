@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import click
 
+from statelog.infrastructure.cli.output import printable
+
 COLOURS: Final[Mapping[str, str]] = {
     "succeeded": "green",
     "reused": "cyan",
@@ -16,6 +18,7 @@ COLOURS: Final[Mapping[str, str]] = {
     "failed": "red",
     "blocked": "yellow",
     "interrupted": "magenta",
+    "open": "blue",
     "unreached": "bright_black",
     "pending": "bright_black",
 }
@@ -65,14 +68,7 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value))
-    return "".join(_printable(character) for character in str(value))
-
-
-def _printable(character: str) -> str:
-    """Control characters of a log must not steer the reader's terminal."""
-    if character.isprintable():
-        return character
-    return " " if character in "\n\t" else character.encode("unicode_escape").decode()
+    return printable(str(value))
 
 
 def _width(text: str) -> int:

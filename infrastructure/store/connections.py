@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from statelog.infrastructure.store.faults import fault, os_error, store_error
-from statelog.infrastructure.store.files import beside, uri
+from statelog.infrastructure.store.files import beside, uri, writable
 from statelog.infrastructure.store.forks import watch
 from statelog.infrastructure.store.locks import FileLock
 from statelog.infrastructure.store.schema import PAGE_SIZE
@@ -91,10 +91,10 @@ class Connections:
             db = self._connect("mode=rw")
             db.execute("PRAGMA query_only = 1")
             return db
-        # In a folder that cannot be written SQLite cannot make the files of its WAL; when there
-        # are none, nobody is writing and the file alone is the whole store.
+        # Beside a store that cannot be written SQLite must not make the files of its WAL; when
+        # there are none, nobody is writing and the file alone is the whole store.
         alone = not any(beside(self.path, suffix).exists() for suffix in ("-wal", "-shm"))
-        fixed = alone and not os.access(self.path.parent, os.W_OK)
+        fixed = alone and not writable(self.path)
         return self._connect("mode=ro&immutable=1" if fixed else "mode=ro")
 
     def _connect(self, options: str) -> sqlite3.Connection:

@@ -39,7 +39,7 @@ def prepare(path: Path, *, read_only: bool, patience: float) -> bool:
         for file in (path, beside(path, "-wal"), beside(path, "-shm"), beside(path, ".lock")):
             _refuse_strange(file)
         _check_header(path)
-        return not read_only and _writable(path)
+        return not read_only and writable(path)
 
 
 @contextmanager
@@ -71,8 +71,11 @@ def _refuse_strange(path: Path) -> None:
         raise StoreError("foreign", f"{path} belongs to user {found.st_uid}; run as its owner")
 
 
-def _writable(path: Path) -> bool:
-    """By its mode also for root, who could write anyway and would surprise the owner."""
+def writable(path: Path) -> bool:
+    """Whether a store may be written.
+
+    By its mode also for root, who could write anyway and would surprise the owner.
+    """
     return bool(path.stat().st_mode & 0o200) and all(
         os.access(place, os.W_OK) for place in (path, path.parent)
     )

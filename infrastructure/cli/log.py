@@ -1,0 +1,148 @@
+"""`statelog log`: the events themselves, and what was refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from statelog.infrastructure.cli.common import Settings, command, group
+from statelog.infrastructure.cli.output import emit, printable, show
+from statelog.infrastructure.cli.tables import table
+
+if TYPE_CHECKING:
+    from statelog.domain.event import Recorded
+
+HELP: Final = "Read the event log."
+EXAMPLES: Final = """
+\b
+Examples:
+  statelog log history reads-qc
+  statelog log history plan/reads-qc/slot --since 120 --json
+  statelog log refusals
+"""
+
+_ENCODED: Final = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
+
+
+def add_to(app: click.Group) -> None:
+    """Register the group and its commands."""
+    log = group(app, "log", HELP, EXAMPLES)
+    _history(log)
+    _refusals(log)
+
+
+def _history(log: click.Group) -> None:
+    @command(log, "history", epilog="Example: statelog log history reads-qc --since 120")
+    @click.argument("prefix", metavar="PREFIX")
+    @click.option(
+        "--since",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Only events after position N.",
+    )
+    def history(settings: Settings, *, prefix: str, since: int) -> None:
+        """Print every event of the stream PREFIX and of all streams below it, in log order.
+
+        A bare plan id stands for plan/ID: the plan, its slot and its attempts. With --json one
+        line an event.
+        """
+        from statelog.domain.errors import NotFound
+
+        stream = stream_prefix(prefix)
+        with settings.journal() as journal:
+            found = False
+            for recorded in journal.history(stream, after=since):
+                found = True
+                if settings.as_json:
+                    emit(_event(recorded))
+                else:
+                    show(_line(recorded))
+            if not found and next(journal.history(stream), None) is None:
+                raise NotFound("stream", stream)
+
+
+def stream_prefix(text: str) -> str:
+    """The stream prefix that was meant: a bare plan id is one, and ids need not be encoded.
+
+    Raises `Invalid`.
+    """
+    from statelog.domain.errors import Invalid
+    from statelog.domain.ids import encode_part
+
+    try:
+        if "/" not in text:
+            return f"plan/{encode_part(text)}"
+        parts = text.removesuffix("/").split("/")
+        return "/".join(p if _ENCODED.fullmatch(p) else encode_part(p) for p in parts)
+    except ValueError as error:
+        raise Invalid("prefix", f"{text!r} names no stream: {error}") from None
+
+
+def _event(recorded: Recorded) -> dict[str, Any]:
+    from statelog.domain.times import iso
+
+    return {
+        "position": recorded.position,
+        "stream": recorded.stream,
+        "version": recorded.version,
+        "name": recorded.name,
+        "schema": recorded.schema,
+        "time": iso(recorded.time),
+        "actor": recorded.actor,
+        "command": recorded.command,
+        "correlation": recorded.correlation,
+        "cause": recorded.cause,
+        "meta": recorded.meta,
+        "data": None if recorded.data is None else json.loads(recorded.data),
+    }
+
+
+def _line(recorded: Recorded) -> str:
+    """One event; on a terminal its data is cut where the line ends."""
+    from statelog.domain.times import iso
+
+    data = "(erased)" if recorded.data is None else recorded.data.decode()
+    place = f"{recorded.stream}@{recorded.version}"
+    line = printable(
+        f"{recorded.position:>6}  {iso(recorded.time)}  {recorded.actor}  {recorded.name}  "
+        f"{place}  {data}"
+    )
+    width = shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or len(line) <= width:
+        return line
+    return f"{line[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _refusals(log: click.Group) -> None:
+    @command(log, "refusals", epilog="Example: statelog log refusals --limit 20")
+    @click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only the newest N (default: all that are kept).",
+    )
+    def refusals(settings: Settings, *, limit: int | None) -> None:
+        """List the commands that a rule forbade, the oldest first. With --json one line each."""
+        from statelog.domain.times import iso
+
+        names = ("time", "actor", "stream", "version", "command", "rule", "reason")
+        with settings.journal() as journal:
+            found = [{**vars(each), "time": iso(each.time)} for each in journal.refusals(limit)]
+            gone = journal.health()["refusals_gone"]
+        if settings.as_json:
+            for each in found:
+                emit({name: each[name] for name in names})
+            return
+        if found:
+            people = [name for name in names if name != "command"]
+            show(table(people, [[each[name] for name in people] for each in found]))
+        else:
+            show("nothing was refused")
+        if gone:
+            show(f"\n{gone} older ones are no longer kept")
