@@ -8,7 +8,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command line with this process's arguments; raises `SystemExit` with its code."""
-    from statelog.infrastructure.cli import main as command_line
+    from statelog.infrastructure.cli.app import main as command_line
 
     sys.exit(command_line())
 
