@@ -48,7 +48,7 @@ def explore(
     __tracebackhide__ = True
     crashing = (Action(f"{name} crashes", _crash(name), by=name) for name in crashes)
     walk = _Walk([*actions, *crashing], list(invariants), same)
-    return walk.run(start.at(start.key), limit, max_depth)
+    return walk.run(start, limit, max_depth)
 
 
 def _crash(process: str) -> Callable[[World], World]:

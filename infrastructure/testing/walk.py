@@ -34,7 +34,7 @@ def walk(
     decision and once more from the first event; and each invariant, by name, holds for every
     state. A failure is printed as the shortest program that Hypothesis found.
     """
-    from hypothesis import settings, stateful
+    from hypothesis import HealthCheck, settings, stateful
 
     def begin(self: Any) -> None:
         stateful.RuleBasedStateMachine.__init__(self)
@@ -56,7 +56,10 @@ def walk(
     machine: Any = type(title, (stateful.RuleBasedStateMachine,), body)
     case: type[TestCase] = machine.TestCase
     case.settings = settings(  # type: ignore[attr-defined]
-        max_examples=examples, stateful_step_count=steps, deadline=None
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     return case
 

@@ -51,18 +51,16 @@ def found(aggregate: Aggregate[Any], decisions: Any, **options: Any) -> str:
 
 
 def test_an_invariant_that_does_not_hold_is_found():
-    """By name, and with the shortest program that breaks it."""
+    """By name, and with a short program that breaks it."""
     said = found(TICKET, DECISIONS, invariants={"few notes": lambda t: len(t.notes) < 2})
     assert "few notes does not hold for Ticket(" in said
     program = said[said.index("state = ") :].splitlines()
     assert program[0] == "state = WalkTicket()"
-    calls = [re.sub(r"'.*'", "", line) for line in program if "always" not in line]
-    assert calls[1:] == [
-        "state.open_ticket(title=)",
-        "state.note(text=)",
-        "state.note(text=)",
-        "state.teardown()",
-    ]
+    calls = [re.sub(r"'.*'", "", line) for line in program[1:] if "always" not in line]
+    assert calls[0] == "state.open_ticket(title=)", said
+    assert calls.count("state.note(text=)") >= 2, said
+    assert calls[-1] == "state.teardown()", said
+    assert len(calls) <= 8, said
 
 
 def test_a_fold_that_depends_on_more_than_events_is_found():

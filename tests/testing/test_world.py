@@ -210,6 +210,8 @@ def test_states_that_hold_mappings_are_compared_by_content():
     read = start.remember("a", (worlds[0].load(BOX, "1"), []))
     assert start.remember("a", (put(start, {"a": [1]}).load(BOX, "1"), [])).key == read.key
     assert start.remember("a", (worlds[1].load(BOX, "1"), [])).key != read.key
+    blanks = {start.remember("a", (start.load(BOX, id), [])).key for id in "12"}
+    assert len(blanks) == 2, "two streams in one state are not one"
 
 
 def test_a_refusal_leaves_no_trace():
