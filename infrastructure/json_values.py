@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from math import isfinite
 from typing import Any
 
 import orjson
 
 from statelog.domain.errors import Invalid
-from statelog.projections.plain import Json, escaped, to_json, within
+from statelog.projections.plain import Json, escaped, field_names, to_json, within
 
-__all__ = ["Json", "dump", "dump_plain", "escaped", "parse", "to_json", "within"]
+__all__ = ["Json", "dump", "dump_ordered", "dump_plain", "escaped", "parse", "to_json", "within"]
+
+_ATOMS = frozenset({type(None), bool, int, str})
+_AS_WRITTEN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 def dump(value: Any) -> bytes:
@@ -23,6 +30,87 @@ def dump_plain(value: Json, option: int = 0) -> bytes:
         return orjson.dumps(value, option=option)
     except orjson.JSONEncodeError:
         raise Invalid("", "is nested too deeply") from None
+
+
+def dump_ordered(value: Any) -> bytes:
+    """The bytes of `to_json(value)` in the order of its keys. Raises `Invalid` as `to_json`.
+
+    It walks the value only to see that nothing in it needs the care of `to_json`, and leaves the
+    rest to the encoder: a tenth of the time for a large document.
+    """
+    try:
+        if _is_simple(value):
+            return orjson.dumps(value, default=_simpler, option=_AS_WRITTEN)
+    except orjson.JSONEncodeError:
+        pass
+    return dump_plain(to_json(value))
+
+
+def _is_simple(root: Any) -> bool:
+    """Whether a value is made of what the encoder and `_simpler` write as `to_json` does."""
+    containers: list[Iterable[Any]] = [[root]]
+    take, put, contents_of = containers.pop, containers.append, _CONTENTS.get
+    while containers:
+        for item in take():
+            kind = type(item)
+            if kind in _ATOMS:
+                continue
+            if kind is float:
+                if not isfinite(item):
+                    return False
+            else:
+                contents = contents_of(kind) or _contents_of(kind)
+                if contents is _strange:
+                    return False
+                put(contents(item))
+    return True
+
+
+_Contents = Callable[[Any], Iterable[Any]]
+
+
+def _strange(value: Any) -> Iterable[Any]:
+    raise AssertionError("only asked for by identity")
+
+
+_CONTENTS: dict[type, _Contents] = {
+    dict: dict.values,
+    list: lambda value: value,
+    tuple: lambda value: value,
+}
+
+
+def _contents_of(kind: type) -> _Contents:
+    """How to look into values of a type seen for the first time, remembered."""
+    found = _strange
+    if issubclass(kind, Enum):
+        if all(type(member.value) in _ATOMS for member in kind):
+            found = _nothing
+    elif is_dataclass(kind) and kind.__dictoffset__:
+        found = _values_of_fields
+    elif issubclass(kind, Mapping) and not issubclass(kind, dict):
+        found = kind.values
+    _CONTENTS[kind] = found
+    return found
+
+
+def _nothing(value: Any) -> Iterable[Any]:
+    return ()
+
+
+def _values_of_fields(value: Any) -> Iterable[Any]:
+    return vars(value).values()
+
+
+def _simpler(value: Any) -> Any:
+    """A dataclass or mapping as the dict that `to_json` makes of it, its values as they are."""
+    kind = type(value)
+    if is_dataclass(kind):
+        fields = value.__dict__
+        return {name: fields[name] for name in field_names(kind)}
+    if issubclass(kind, Enum):
+        return value.value
+    return {key: value[key] for key in sorted(value)}
 
 
 def parse(data: bytes | str) -> Json:

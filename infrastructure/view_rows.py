@@ -9,10 +9,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from statelog.domain.event import Recorded
 from statelog.infrastructure.json_types import reader_of
-from statelog.infrastructure.json_values import dump_plain, parse
-from statelog.projections.plain import Json, to_json
+from statelog.infrastructure.json_values import dump_ordered, parse
 from statelog.projections.projection import Projection
-from statelog.projections.replay import Fault, Fold, document
+from statelog.projections.replay import Fault, Fold, shown
 
 S = TypeVar("S")
 
@@ -68,16 +67,19 @@ class RowFormat(Generic[S]):
     def render(self, key: str, state: S, position: int) -> Row:
         """The row of a state. Raises `Unrenderable`."""
         try:
-            shown = document(self.projection, key, state)
-            kept = (_text(to_json(state)),) if self.keeps_state else ()
-            text = None if shown is None else _text(shown)
-            return (key, *self._values(shown), text, *kept, position)
+            seen = shown(self.projection, key, state)
+            text = None if seen is None else dump_ordered(seen).decode()
+            kept = (dump_ordered(state).decode(),) if self.keeps_state else ()
+            return (key, *self._values(text), text, *kept, position)
         except Exception as error:
             raise Unrenderable(key, error) from error
 
-    def _values(self, shown: dict[str, Json] | None) -> Iterator[Any]:
+    def _values(self, text: str | None) -> list[Any]:
         columns = self.projection.columns.values()
-        return (None if shown is None else _scalar(column(shown)) for column in columns)
+        if text is None or not columns:
+            return [None] * len(columns)
+        document = parse(text)
+        return [_scalar(column(document)) for column in columns]
 
     def rows(self, fold: Fold[S]) -> Iterator[Row]:
         """Rows of all states a fold left. Raises `Unrenderable`."""
@@ -105,14 +107,10 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-def _text(value: Json) -> str:
-    return dump_plain(value).decode()
-
-
 def _scalar(value: Any) -> Any:
     """A value as SQLite keeps it: numbers and text as they are, anything else as JSON text."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return str(value)
-    return value if isinstance(value, int | float | str | None) else _text(to_json(value))
+    return value if isinstance(value, int | float | str | None) else dump_ordered(value).decode()

@@ -126,11 +126,12 @@ def _sorted_entries(value: Mapping[Any, Any]) -> dict[str, Json]:
 
 
 def _fields(value: Any) -> dict[str, Json]:
-    return _entries({name: getattr(value, name) for name in _names(cast("Any", type(value)))})
+    return _entries({name: getattr(value, name) for name in field_names(cast("Any", type(value)))})
 
 
 @cache
-def _names(cls: Any) -> tuple[str, ...]:
+def field_names(cls: Any) -> tuple[str, ...]:
+    """Names of a dataclass's fields, in their order."""
     return tuple(field.name for field in fields(cls))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
 from statelog.domain.errors import Invalid
@@ -24,8 +24,8 @@ def replay(projection: Projection[S], events: Iterable[Recorded]) -> dict[str, d
     fold = Fold(projection)
     if fold.run(event for event in events if projection.reads(event)):
         raise cast("Fault", fold.fault).error
-    shown = ((key, document(projection, key, state)) for key, state in fold.rows())
-    return {key: value for key, value in shown if value is not None}
+    documents = ((key, document(projection, key, state)) for key, state in fold.rows())
+    return {key: value for key, value in documents if value is not None}
 
 
 def document(projection: Projection[S], key: str, state: S) -> dict[str, Json] | None:
@@ -33,13 +33,16 @@ def document(projection: Projection[S], key: str, state: S) -> dict[str, Json] |
 
     Raises `Invalid` naming the place for what JSON cannot hold.
     """
-    shown = state if projection.show is None else projection.show(key, state)
-    if shown is None:
-        return None
-    plain = to_json(shown)
-    if not isinstance(plain, dict):
-        raise Invalid("", f"a document is a mapping, not a {type(shown).__name__}")
-    return plain
+    seen = shown(projection, key, state)
+    return None if seen is None else cast("dict[str, Json]", to_json(seen))
+
+
+def shown(projection: Projection[S], key: str, state: S) -> Any:
+    """The same as the projection gives it: a mapping or dataclass, or None. Raises `Invalid`."""
+    seen = state if projection.show is None else projection.show(key, state)
+    if not (seen is None or isinstance(seen, Mapping) or is_dataclass(seen)):
+        raise Invalid("", f"a document is a mapping, not a {type(seen).__name__}")
+    return seen
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import PurePosixPath
 from typing import Any, Literal, NewType
@@ -19,6 +22,7 @@ import statelog.domain
 from statelog.domain import Event, Invalid, PMap, Unreadable
 from statelog.domain.event import event_types
 from statelog.infrastructure.codec import decode, dump, encode, escaped, from_json, parse, to_json
+from statelog.infrastructure.json_values import dump_ordered, dump_plain
 from statelog.infrastructure.testing import strategies
 
 
@@ -265,3 +269,56 @@ def test_json_is_its_own_form(value):
     """Plain JSON passes unchanged, in the same bytes whatever the order of its keys."""
     assert to_json(value) == value
     assert orjson.loads(dump(value)) == value
+
+
+@given(st.data())
+def test_the_fast_way_to_write_a_document_says_the_same(data: st.DataObject):
+    """Byte for byte what the careful one says, of every kind of field and of free JSON."""
+    value = data.draw(strategies.events(Everything) | strategies.json_values())
+    assert dump_ordered(value) == dump_plain(to_json(value))
+
+
+class Loud(str):
+    __slots__ = ()
+
+
+class Odd(Enum):
+    PAIR = (1, 2)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"b": 1, "a": PMap({"z": (1, 2.5), "y": Point(1)})},
+        {"a": Loud("x")},
+        {"a": Odd.PAIR, "b": Colour.RED},
+        {"a": {"x", "y"}, "b": PurePosixPath("p")},
+        Tree("t", (Tree("u"),)),
+        {"a": [Metres(1.0), True, None]},
+    ],
+)
+def test_the_fast_way_leaves_strange_values_to_the_careful_one(value):
+    """Subclasses, sets, paths, members that are no atoms."""
+    assert dump_ordered(value) == dump_plain(to_json(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [1.0, {"b": float("nan")}]},
+        {"a": Point(2**64)},
+        {"a": "\udc80"},
+        {1: 2},
+        {"a": PMap({"b": float("inf")})},
+        {"a": uuid.UUID(int=1)},
+        {"a": datetime(2026, 1, 1, tzinfo=UTC)},
+        {"a": b"bytes"},
+        Point(1, label=b"x"),  # type: ignore[arg-type]
+    ],
+)
+def test_the_fast_way_refuses_what_the_careful_one_refuses(value):
+    """By the same place and for the same reason."""
+    with pytest.raises(Invalid) as careful:
+        to_json(value)
+    with pytest.raises(Invalid, match=re.escape(str(careful.value))):
+        dump_ordered(value)

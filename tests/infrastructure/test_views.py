@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -42,7 +43,7 @@ class Opens:
     def views_of(self, journal: Journal) -> Iterator[ViewsOf]:
         opened: list[Views] = []
 
-        def views_of(*projections: Projection) -> Views:
+        def views_of(*projections: Projection[Any]) -> Views:
             opened.append(Views(journal, projections))
             return opened[-1]
 
@@ -192,7 +193,7 @@ def test_a_state_without_a_json_form_is_refused_at_once():
 
 def test_a_mapping_as_state_may_hold_what_json_holds_and_no_more():
     """A number that JSON cannot hold stops the view at the event that gave it."""
-    projection = Projection(
+    projection: Projection[Any] = Projection(
         "sums",
         {},
         lambda row, recorded: {"sum": row.get("sum", 0) + getattr(recorded.event, "amount", 0)},

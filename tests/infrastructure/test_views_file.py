@@ -12,7 +12,9 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,7 @@ from statelog.infrastructure.testing.views_contract import (
     balances,
     evolve_balance,
     poisoned,
+    show_statement,
     tell,
 )
 from statelog.infrastructure.views import Views
@@ -55,7 +58,7 @@ def sql(path: Path, *statements: str) -> list[tuple[object, ...]]:
         return [db.execute(statement).fetchall() for statement in statements][-1]
 
 
-def rows(journal: Journal, *projections: Projection) -> dict[str, dict[str, object]]:
+def rows(journal: Journal, *projections: Projection[Any]) -> dict[str, dict[str, object]]:
     """All rows of freshly opened views, verified."""
     with Views(journal, projections or [balances()]) as views:
         assert views.verify() == []
@@ -96,13 +99,13 @@ def test_columns_take_any_value_of_a_document(journal: Journal, path: Path):
     values = {
         "i": 1, "r": 1.5, "big": 2**63, "t": "12", "b": True, "n": None, "l": [1], "m": {"a": 1},
     }  # fmt: skip
-    projection = Projection(
+    projection: Projection[Any] = Projection(
         "kinds",
         {},
         lambda row, _: values,
         key=lambda recorded: "k",
         events=(Opened,),
-        columns={name: lambda row, name=name: row[name] for name in values},
+        columns={name: itemgetter(name) for name in values},
     )
     tell(journal, STORY[:1])
     assert rows(journal, projection) == {"kinds": {"k": values}}
@@ -308,12 +311,11 @@ def test_rows_and_position_move_together(journal: Journal, path: Path):
     tell(journal, STORY[3:])
     child = os.fork()
     if child == 0:
-        shown = STATEMENTS.show
 
         def dies(key, row):
             if key == "b":
                 os._exit(9)
-            return shown(key, row)
+            return show_statement(key, row)
 
         dying = Projection(
             "statements", STATEMENTS.blank, STATEMENTS.evolve, key=STATEMENTS.key,

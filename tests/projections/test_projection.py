@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePosixPath
@@ -51,12 +51,16 @@ class Plant:
     notes: Mapping[str, int] = field(default_factory=dict)
 
 
+def told(event: Event) -> Callable[[Recorded], Event]:
+    return lambda _: event
+
+
 def log(*events: tuple[str, Event]) -> list[Recorded]:
     """Envelopes without a store, positions from 1."""
     return [
         Recorded(
             position, stream, position, event.stored_name, 1, position * 10, "bob", "c", None, None,
-            None, b"", b"", b"", decoder=lambda _, event=event: event,
+            None, b"", b"", b"", decoder=told(event),
         )
         for position, (stream, event) in enumerate(events, 1)
     ]  # fmt: skip
