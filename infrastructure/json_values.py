@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -82,14 +82,14 @@ _CONTENTS: dict[type, _Contents] = {
 
 def _contents_of(kind: type) -> _Contents:
     """How to look into values of a type seen for the first time, remembered."""
-    found = _strange
+    found: _Contents = _strange
     if issubclass(kind, Enum):
         if all(type(member.value) in _ATOMS for member in kind):
             found = _nothing
     elif is_dataclass(kind) and kind.__dictoffset__:
         found = _values_of_fields
     elif issubclass(kind, Mapping) and not issubclass(kind, dict):
-        found = kind.values
+        found = cast("_Contents", kind.values)
     _CONTENTS[kind] = found
     return found
 
@@ -99,7 +99,8 @@ def _nothing(value: Any) -> Iterable[Any]:
 
 
 def _values_of_fields(value: Any) -> Iterable[Any]:
-    return vars(value).values()
+    fields: dict[str, Any] = vars(value)
+    return fields.values()
 
 
 def _simpler(value: Any) -> Any:
