@@ -105,11 +105,10 @@ def catch_up(view: View[Any], log: Log) -> bool:
 def _continues(view: View[Any], log: Log, mark: Mark) -> bool:
     """Whether the rest of the log can be folded into what is stored.
 
-    The head is read after the mark: others may have moved the mark past any head read before.
+    Asked of the log by position: others may have moved the mark past any head read before it.
     """
     return (
         mark.version == view.version
-        and mark.position <= log.head()
         and _hash(log, mark.position) == mark.hash
         and view.store.fits(view.format)
     )

@@ -71,15 +71,14 @@ def last_changes(
         states.append(projection.evolve(projection.blank if before is None else before, recorded))
     found: dict[Path, Recorded] = {}
     left = set(paths)
-    after = _shown(projection, key, states[-1])
+    now = _shown(projection, key, states[-1])
     for at in range(len(events) - 1, -1, -1):
         if not left:
             break
         before_it = _shown(projection, key, states[at])
-        for path in [path for path in left if _changed(before_it, after, path)]:
+        for path in [path for path in left if _changed(before_it, now, path)]:
             found[path] = events[at]
             left.remove(path)
-        after = before_it
     return found
 
 

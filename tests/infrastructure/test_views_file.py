@@ -202,13 +202,18 @@ def test_a_deleted_file_is_made_anew_while_it_is_open(journal: Journal, path: Pa
         assert views.verify() == []
 
 
-def test_other_columns_are_made_anew(journal: Journal):
-    """Also when nobody raised the version."""
-    tell(journal, STORY)
-    rows(journal)
+def test_other_columns_are_made_anew(journal: Journal, path: Path):
+    """Also when nobody raised the version, and while another process has the file open."""
+    tell(journal, STORY[:5])
     plain = Projection("balances", {}, evolve_balance, key=balances().key, events=balances().events)
-    assert rows(journal, plain)["balances"] == replay(balances(), journal.read())
-    assert is_right(journal)
+    with Views(journal, [balances()]) as views:
+        views.catch_up()
+        assert rows(journal, plain)["balances"] == replay(balances(), journal.read())
+        columns = "SELECT group_concat(name) FROM pragma_table_info('balances')"
+        assert sql(path, columns) == [("key,document,position",)]
+        tell(journal, STORY[5:])
+        assert dict(views.rows("balances")) == replay(balances(), journal.read())
+        assert sql(path, columns) == [("key,owner,balance,document,position",)]
 
 
 def test_a_state_of_another_shape_is_made_anew(journal: Journal, path: Path):
