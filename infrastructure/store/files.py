@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 from statelog.domain.errors import NotFound, StoreError
 from statelog.infrastructure.store.faults import fault, os_error, store_error
@@ -22,7 +23,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 def uri(path: Path, options: str) -> str:
     """The SQLite URI of an absolute path; any character may be in it."""
-    return f"{path.as_uri()}?{options}"
+    return f"file://{quote_from_bytes(os.fsencode(path))}?{options}"
 
 
 def prepare(path: Path, *, read_only: bool, patience: float) -> bool:

@@ -395,3 +395,5 @@ def test_a_store_may_have_any_name(tmp_path: Path):
     assert store.exists()
     with Journal(str(store), read_only=True) as journal:
         assert journal.head() == 1
+    with Journal(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.db")) as journal:
+        assert journal.head() == 0

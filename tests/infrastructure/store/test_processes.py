@@ -29,7 +29,13 @@ with Journal(sys.argv[1]) as journal:
     print("ready", flush=True)
     for number in range(int(sys.argv[3])):
         journal.execute(COUNTER, sys.argv[2], add, actor="bob")
-        journal.execute(COUNTER, "shared", add, actor="bob", command=f"{sys.argv[2]}-{number}")
+        while True:
+            try:
+                journal.execute(
+                    COUNTER, "shared", add, actor="bob", command=f"{sys.argv[2]}-{number}")
+                break
+            except Conflict:
+                pass
         print(number, flush=True)
 """
 
