@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 from uuid import uuid4
 
-from eventsourcing.persistence import InfrastructureFactory
+import pytest
+from eventsourcing.persistence import InfrastructureFactory, IntegrityError, StoredEvent
 from eventsourcing.tests.persistence import (
     ApplicationRecorderTestCase,
     NonInterleavingNotificationIDsBaseCase,
@@ -57,6 +58,20 @@ class TestMemoryRecorder(InMemory, ApplicationRecorderTestCase[LogRecorder]):
 class TestSqliteRecorder(InAFile, ApplicationRecorderTestCase[LogRecorder]):
     def test_insert_subscribe(self) -> None:
         self.optional_test_insert_subscribe()
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_a_version_is_taken_once(store: str, tmp_path: Path):
+    """Also within one call, of which nothing is kept then."""
+    first, second = (StoredEvent("s", version, "topic", b"{}") for version in (1, 2))
+    log = MemoryRecorder() if store == "memory" else SqliteRecorder(tmp_path / "log.db")
+    log.insert_events([first])
+    for events in ([second, second], [second, first], [first]):
+        with pytest.raises(IntegrityError):
+            log.insert_events(events)
+    assert log.select_events("s") == [first]
+    assert log.insert_events([second]) == [2]
+    log.close()
 
 
 class TestMemoryOrder(InMemory, NonInterleavingNotificationIDsBaseCase):
