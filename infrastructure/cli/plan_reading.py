@@ -9,7 +9,7 @@ import click
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.output import emit, show
 from statelog.infrastructure.cli.plan_commands import PLAN_ID
-from statelog.infrastructure.cli.tables import facts, table
+from statelog.infrastructure.cli.tables import counted, facts, table
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -151,10 +151,9 @@ _ATTEMPTS: Final = ("execution", "run", "started", "ended", "result", "steps")
 
 
 def _attempt_row(attempt: dict[str, Any]) -> list[Any]:
-    counts = ", ".join(f"{n} {name}" for name, n in (attempt["counts"] or {}).items() if n)
     return [
         *(attempt["execution_id"], attempt["run_token"]),
-        *(attempt["started_at"], attempt["ended_at"], _ended(attempt), counts),
+        *(attempt["started_at"], attempt["ended_at"], _ended(attempt), counted(attempt["counts"])),
     ]
 
 

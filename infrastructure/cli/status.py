@@ -10,7 +10,7 @@ from statelog.domain.execution.attempt import ATTEMPT
 from statelog.domain.execution.request import request_state
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.infrastructure.cli.progress import RunProgress, note_of, shown_state
-from statelog.infrastructure.cli.tables import facts, table
+from statelog.infrastructure.cli.tables import counted, facts, table
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
@@ -81,7 +81,6 @@ class Standing:
         if self.snapshot is None:
             return {}
         attempt = self.snapshot["attempt"]
-        counts = ", ".join(f"{n} {name}" for name, n in (attempt["counts"] or {}).items() if n)
         return {
             "attempt": f"{attempt['execution_id']} (run {attempt['run_token']})",
             "state": attempt["state"],
@@ -90,7 +89,7 @@ class Standing:
             "failure": (attempt["diagnostic"] or {}).get("message"),
             "started": attempt["started_at"],
             "ended": attempt["ended_at"],
-            "steps": counts or None,
+            "steps": counted(attempt["counts"]) or None,
             "updated": self.snapshot["updated_at"],
         }
 

@@ -24,6 +24,9 @@ COLOURS: Final[Mapping[str, str]] = {
 }
 
 
+_COUNTED: Final = ("succeeded", "reused", "failed", "blocked", "unreached")
+
+
 def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under headings; a cell may hold any value, None is empty. The last column is not cut."""
     cells = [[_text(cell) for cell in row] for row in rows]
@@ -41,6 +44,12 @@ def facts(values: Mapping[str, Any]) -> str:
     shown = {name: _text(value) for name, value in values.items() if value is not None}
     width = max(map(_width, shown), default=0)
     return "\n".join(f"{_padded(name, width)}  {_coloured(text)}" for name, text in shown.items())
+
+
+def counted(counts: Mapping[str, int] | None) -> str:
+    """How many steps ended how, `6 succeeded, 2 reused`; what is zero is left out."""
+    known = counts or {}
+    return ", ".join(f"{known[name]} {name}" for name in _COUNTED if known.get(name))
 
 
 def _line(row: Sequence[str], widths: Sequence[int], *, colour: bool = False) -> str:
