@@ -27,7 +27,9 @@ from statelog.domain.errors import Conflict, Invalid, Refused, StoreError
 from statelog.domain.event import Event, Recorded
 from statelog.domain.ids import Id
 from statelog.infrastructure import codec
+from statelog.infrastructure.bell import Bell
 from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.follow import Follower
 from statelog.infrastructure.store.factory import LogFactory, LogMapper, LogStore
 from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Batch, Draft, Row, Stamp, recorded
@@ -95,6 +97,7 @@ class Journal(Application[str]):
         self.clock = clock
         self.new_id = new_id
         self._read_only = read_only
+        self._bell = Bell(self.store)
         super().__init__()
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
@@ -220,6 +223,7 @@ class Journal(Application[str]):
         done = self._log.append(Batch(drafts, expect, stamp, lookup=command is not None))
         if done.repeated:
             return self._repeated(stamp.command, done.rows, [change.before for change in changes])
+        self._bell.ring()
         return Committed(
             done.rows,
             tuple([change.after for change in changes]),
@@ -274,6 +278,12 @@ class Journal(Application[str]):
     def latest(self, prefix: str, name: str) -> Iterator[Recorded]:
         """Events of one stored name below a prefix, newest first."""
         return map(_read, self._log.newest(prefix, name))
+
+    def follow(
+        self, *, after: int = 0, prefix: str | None = None, names: Collection[str] | None = None
+    ) -> Follower:
+        """Events from a position on and as they come, also those of other processes."""
+        return Follower(self, self._bell, after=after, prefix=prefix, names=names)
 
     def head(self) -> int:
         """The last position, 0 for an empty log."""

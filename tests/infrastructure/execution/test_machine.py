@@ -127,11 +127,6 @@ class PlanMachine(RuleBasedStateMachine):
         else:
             getattr(self.plans, what)("p")
 
-    @precondition(lambda self: self.slot.status is SlotStatus.REPORTING)
-    @rule(what=st.sampled_from(["save", "give", "request", "draft"]), body=st.sampled_from(BODIES))
-    def operate_while_a_result_waits(self, what: str, body: dict[str, Any]) -> None:
-        self.operate(what, body)
-
     @rule()
     def make_it_due(self) -> None:
         """An operator who wants the plan to run."""
@@ -177,6 +172,23 @@ class PlanMachine(RuleBasedStateMachine):
         """The natural next commits of a process."""
         for _ in range(times):
             self._advance(process, ending)
+
+    @rule(
+        process=processes,
+        what=st.sampled_from(["save", "give", "request", "draft", "delete", "touch"]),
+        body=st.sampled_from(BODIES),
+        records=st.booleans(),
+    )
+    def operate_while_a_result_waits(
+        self, process: Process, what: str, body: dict[str, Any], records: bool
+    ) -> None:
+        self.make_it_due()
+        for _ in range(12):
+            if not process.closed:
+                self._advance(process, "completed")
+        self.operate(what, body)
+        if process.closed and records:
+            self._record(process)
 
     @rule(process=consumes(processes), times=st.integers(1, 8))
     def advance_and_crash(self, process: Process, times: int) -> None:
