@@ -76,8 +76,10 @@ def test_the_changelog_tells_of_this_version():
 
 def test_decisions_are_numbered_without_a_gap():
     """adr/0001-... onwards, and each has the parts that make it one."""
-    records = sorted((ROOT / "adr").glob("*.md"))
+    records = sorted((ROOT / "adr").glob("[0-9]*.md"))
     assert [int(path.name[:4]) for path in records] == list(range(1, len(records) + 1))
     for path in records:
         headings = set(HEADING.findall(path.read_text(encoding="utf-8")))
         assert {"Context", "Options", "Decision", "Consequences"} <= headings, path
+    listed = re.findall(r"\((\d{4}-[\w-]+\.md)\)", (ROOT / "adr" / "README.md").read_text())
+    assert listed == [path.name for path in records]
