@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 """Values in the order of `RowFormat.columns`."""
 
 POSITIONS = "view_positions"
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = re.compile(r"(?!sqlite_)[a-z][a-z0-9_]*")
 _TAKEN = frozenset({"key", "document", "state", "position", "rowid"})
 
 

@@ -283,7 +283,7 @@ class Loud(str):
 
 
 class Odd(Enum):
-    PAIR = (1, 2)
+    PAIR, NOTHING = (1, 2), float("nan")
 
 
 @pytest.mark.parametrize(
@@ -295,6 +295,7 @@ class Odd(Enum):
         {"a": {"x", "y"}, "b": PurePosixPath("p")},
         Tree("t", (Tree("u"),)),
         {"a": [Metres(1.0), True, None]},
+        {"a": [from_json(Point, {"label": "their own order", "x": 1, "y": 2}) for _ in "12"]},
     ],
 )
 def test_the_fast_way_leaves_strange_values_to_the_careful_one(value):
@@ -311,6 +312,7 @@ def test_the_fast_way_leaves_strange_values_to_the_careful_one(value):
         {1: 2},
         {"a": PMap({"b": float("inf")})},
         {"a": uuid.UUID(int=1)},
+        {"a": Odd.NOTHING},
         {"a": datetime(2026, 1, 1, tzinfo=UTC)},
         {"a": b"bytes"},
         Point(1, label=b"x"),  # type: ignore[arg-type]

@@ -148,7 +148,9 @@ def _registry():
     return event._registry
 
 
-@pytest.mark.parametrize("name", ["view_positions", "Balances", "a-b", "", "x; drop", "é"])
+@pytest.mark.parametrize(
+    "name", ["view_positions", "Balances", "a-b", "", "x; drop", "é", "sqlite_x"]
+)
 def test_names_sql_should_not_see_are_refused(name: str):
     """As the name of a view and as that of a column."""
     for given_name, columns in ((name, {}), ("fine", {name: len})):

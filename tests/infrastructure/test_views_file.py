@@ -202,6 +202,18 @@ def test_a_deleted_file_is_made_anew_while_it_is_open(journal: Journal, path: Pa
         assert views.verify() == []
 
 
+def test_what_a_deleted_file_left_beside_it_is_not_taken_for_its_own(journal: Journal, path: Path):
+    """The WAL of the old file would put old pages into the new one."""
+    tell(journal, [(f"x{number}", Opened("bob")) for number in range(10)])
+    with Views(journal, [balances()]) as views:
+        views.catch_up()
+        path.unlink()
+        with Views(journal, [balances()]) as others:
+            assert sql(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'balances'") == [(0,)]
+            assert dict(others.rows("balances")) == replay(balances(), journal.read())
+            assert sql(path, "PRAGMA integrity_check") == [("ok",)]
+
+
 def test_other_columns_are_made_anew(journal: Journal, path: Path):
     """Also when nobody raised the version, and while another process has the file open."""
     tell(journal, STORY[:5])
@@ -308,6 +320,7 @@ def test_a_newer_version_in_the_file_is_left_alone(journal: Journal, path: Path)
         old.rebuild()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_rows_and_position_move_together(journal: Journal, path: Path):
     """A process that dies between two rows leaves neither of them and the old position."""
     tell(journal, STORY[:3])
@@ -428,6 +441,7 @@ def test_a_first_fold_that_was_overtaken_replaces_nothing(journal: Journal):
             assert views.status()[0].position == 3
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_may_use_its_parents_views(journal: Journal):
     """With a connection of its own."""
     tell(journal, STORY[:5])
