@@ -70,19 +70,12 @@ class Attempt:
 def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
     """The attempt after an event. Raises `IllegalTransition` when the step's own table says no."""
     match event:
-        case Started():
-            steps = {entry["step_id"]: StepState() for entry in _named(event)}
-            return changed(attempt, start=event, steps=PMap(steps), deps=_deps(event))
-        case Closed(report=report):
-            return changed(attempt, report=report, running=None)
-        case Voided():
-            return attempt
         case (
             StepStarted()
+            | StepSucceeded()
             | StepProgress()
             | StepArtifact()
             | StepEmitted()
-            | StepSucceeded()
             | StepFailed()
             | StepRetryUnimplemented()
             | StepSkipped()
@@ -91,6 +84,13 @@ def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
             step = evolve_step(attempt.steps[event.step_id], event)
             running = event.step_id if step.status is StepStatus.RUNNING else None
             return changed(attempt, steps=attempt.steps.set(event.step_id, step), running=running)
+        case Started():
+            steps = {entry["step_id"]: StepState() for entry in _named(event)}
+            return changed(attempt, start=event, steps=PMap(steps), deps=_deps(event))
+        case Closed(report=report):
+            return changed(attempt, report=report, running=None)
+        case Voided():
+            return attempt
         case _:
             assert_never(event)
 

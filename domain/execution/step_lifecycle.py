@@ -73,7 +73,9 @@ def evolve_step(step: StepState, event: StepEvent) -> StepState:
     """The step after one of its events. Raises `IllegalTransition`."""
     status = STEP.after(step.status, type(event))
     if isinstance(event, StepStarted):
-        return StepState(status, event.seq, event.run_id, event.fingerprint)
+        return changed(
+            step, status=status, seq=event.seq, run_id=event.run_id, fingerprint=event.fingerprint
+        )
     if isinstance(event, StepFailed):
         return StepState(status, event.seq, event.run_id, event.fingerprint, failure(event))
     return changed(step, status=status, seq=event.seq)

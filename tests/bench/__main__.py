@@ -1,0 +1,88 @@
+"""`python -m tests.bench [--quick] [--json FILE]`: measure, compare with the goals, say so."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import mkdtemp
+from time import monotonic
+
+from tests.bench import appending, growing, replaying, stepping, syncs
+from tests.bench.facts import facts
+from tests.bench.result import Line, table
+from tests.bench.rounds import Effort
+
+CACHE = Path(__file__).resolve().parents[2] / ".bench"
+"""In the working tree, because temporary folders often lie in memory, where syncs are free."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure; 1 when a goal is missed in a full run, else 0."""
+    given = _parser().parse_args(arguments)
+    with _folder() as folder:
+        about = facts(folder)
+        print("\n".join(f"{name + ':':15} {value}" for name, value in about.items()), flush=True)
+        start = monotonic()
+        lines = _measured(folder, quick=given.quick)
+    print(f"\n{table(lines)}\n\ntook {monotonic() - start:.0f} s; all times are medians of rounds")
+    missed = [line for line in lines if line.reached is False]
+    if missed:
+        print(f"{len(missed)} of {len(lines)} goals missed", "(quick: only told)" * given.quick)
+    if given.json:
+        document = {"quick": given.quick, "facts": about, "lines": list(map(asdict, lines))}
+        given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 1 if missed and not given.quick else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer rounds; a missed goal is printed but does not fail, for shared machines drift",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    return parser
+
+
+def _measured(folder: Path, *, quick: bool) -> list[Line]:
+    tasks: list[tuple[str, Callable[[], list[Line]]]] = [
+        ("B2", lambda: replaying.measure(folder, Effort(5, 15) if quick else Effort(25, 60))),
+        ("B3", lambda: appending.measure(folder, Effort(9, 20) if quick else Effort(45, 90))),
+        (
+            "B6",
+            lambda: stepping.measure(folder, Effort(3, 20) if quick else Effort(15, 150), CACHE),
+        ),
+        ("syncs", lambda: [syncs.measure(folder)]),
+        (
+            "growth",
+            lambda: [
+                growing.measure(folder, Effort(3, 20) if quick else Effort(5, 120), quick=quick)
+            ],
+        ),
+    ]
+    lines = []
+    for name, task in tasks:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        lines += task()
+    return lines
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    CACHE.mkdir(exist_ok=True)
+    folder = Path(mkdtemp(prefix="run-", dir=CACHE))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The same work done with other libraries, as their documentation shows it."""
