@@ -57,13 +57,13 @@ class Views:
         self.path = path or (journal.store and beside(journal.store, SUFFIX))
         self._patience = patience
         self._guard, self._pid = RLock(), os.getpid()
-        self._views: dict[str, View[Any]] = {}
         store = self._open()
         self._stores = [store]
-        for projection in projections:
-            view = View(projection, store)
-            if self._views.setdefault(view.name, view) is not view:
-                raise ValueError(f"two views are called {view.name}")
+        try:
+            self._views = _named(View(projection, store) for projection in projections)
+        except BaseException:
+            store.close()
+            raise
 
     def _open(self) -> ViewStore:
         if self.path is not None and not self.journal.read_only:
@@ -134,18 +134,24 @@ class Views:
         """
         with self._turn():
             chosen = self._chosen(*([] if name is None else [name]))
-            if not self.stored and self.path is not None and self.path.exists():
-                return self._verify_file(chosen)
+            with self._file() as file:
+                if file is not None:
+                    return [found for view in chosen for found in self._differences(view, file)]
             for view in chosen:
                 self._catch_up(view)
             return [found for view in chosen for found in self._differences(view, view.store)]
 
-    def _verify_file(self, views: Iterable[View[Any]]) -> list[Difference]:
-        store = ViewStore(self.path, patience=self._patience, read_only=True)
+    @contextmanager
+    def _file(self) -> Iterator[ViewStore | None]:
+        """The file that is there and not ours to write; None when there is no such file."""
+        if self.stored or self.path is None or not self.path.exists():
+            yield None
+            return
+        file = ViewStore(self.path, patience=self._patience, read_only=True)
         try:
-            return [found for view in views for found in self._differences(view, store)]
+            yield file
         finally:
-            store.close()
+            file.close()
 
     def _differences(self, view: View[Any], store: ViewStore) -> Iterator[Difference]:
         with store.reading():
@@ -155,19 +161,10 @@ class Views:
                 yield from differences(view.format, self.journal, mark.position, stored)
 
     def status(self) -> list[ViewStatus]:
-        """Where each view is now, without catching up."""
-        with self._turn():
+        """Where each view is now, without catching up; in the file also when it is only read."""
+        with self._turn(), self._file() as file:
             head = self.journal.head()
-            return [self._status(view, head) for view in self._views.values()]
-
-    def _status(self, view: View[Any], head: int) -> ViewStatus:
-        mark = view.store.mark(view.name)
-        if mark is None:
-            return ViewStatus(view.name, view.version, 0, head, 0, None)
-        rows = view.store.count(view.format)
-        return ViewStatus(
-            view.name, mark.version, mark.position, head - mark.position, rows, mark.error
-        )
+            return [_status(view, file or view.store, head) for view in self._views.values()]
 
     def close(self) -> None:
         """Close the file of views; the journal stays open."""
@@ -220,6 +217,22 @@ class Views:
             if page is None:
                 return
             yield from page
+
+
+def _status(view: View[Any], store: ViewStore, head: int) -> ViewStatus:
+    mark = store.mark(view.name)
+    if mark is None:
+        return ViewStatus(view.name, view.version, 0, head, 0, None)
+    lag, rows = head - mark.position, store.count(view.format)
+    return ViewStatus(view.name, mark.version, mark.position, lag, rows, mark.error)
+
+
+def _named(views: Iterable[View[Any]]) -> dict[str, View[Any]]:
+    named: dict[str, View[Any]] = {}
+    for view in views:
+        if named.setdefault(view.name, view) is not view:
+            raise ValueError(f"two views are called {view.name}")
+    return named
 
 
 def _refuse_newer(view: View[Any]) -> None:
