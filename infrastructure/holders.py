@@ -140,20 +140,29 @@ class Holders:
             os.close(descriptor)
 
     def _swept(self, path: Path) -> bool:
+        """Remove a dead holder's file, unless it is another's by now.
+
+        A shared lock tells as well that nobody lives here, and does not look like life itself.
+        """
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             return False
         try:
-            if not (_lock_now(descriptor) and stat.S_ISREG(os.fstat(descriptor).st_mode)):
+            found = os.fstat(descriptor)
+            if not (stat.S_ISREG(found.st_mode) and _lock_now(descriptor, fcntl.LOCK_SH)):
                 return False
-            path.unlink(missing_ok=True)
+            if not os.path.samestat(found, path.lstat()):
+                return False
+            path.unlink()
             return True
+        except FileNotFoundError:
+            return False
         finally:
             os.close(descriptor)
 
 
-def _lock_now(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+def _lock_now(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,0 +1,100 @@
+"""A holder lives exactly as long as its process keeps its lock; looking at it changes nothing."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from statelog.infrastructure import holders as module
+from statelog.infrastructure.holders import Holders
+
+
+@pytest.fixture
+def holders(store_path: Path) -> Holders:
+    return Holders.of(store_path)
+
+
+def dead(holders: Holders) -> str:
+    """A holder whose process is gone and whose file is still there."""
+    pid = os.fork()
+    if not pid:
+        holders.take("gone", "1")
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    return "gone:1"
+
+
+def test_a_holder_lives_until_it_lets_go(holders: Holders):
+    other = Holders(holders._folder)
+    with holders.take("run_once") as holder:
+        assert other.alive(holder.id)
+        assert other.who(holder.id)["pid"] == os.getpid()
+        assert other.living() == (holder.id,)
+    assert not other.alive(holder.id)
+    assert other.known() == ()
+
+
+def test_a_dead_holders_file_is_swept_and_a_living_one_kept(holders: Holders):
+    gone = dead(holders)
+    with holders.take() as holder:
+        assert (holders.alive(gone), holders.alive(holder.id)) == (False, True)
+        assert holders.sweep() == 1
+        assert holders.known() == (holder.id,)
+        assert holders.alive(holder.id)
+
+
+def test_a_dead_holder_that_is_being_swept_is_not_taken_for_a_living_one(
+    holders: Holders, monkeypatch: pytest.MonkeyPatch
+):
+    """Or a run that starts at that moment would be refused the plan of a dead one."""
+    gone, seen = dead(holders), []
+    unlink = Path.unlink
+
+    def looked_at(path: Path, **given: bool) -> None:
+        seen.append(Holders(holders._folder).alive(gone))
+        unlink(path, **given)
+
+    monkeypatch.setattr(Path, "unlink", looked_at)
+    assert holders.sweep() == 1
+    assert seen == [False]
+
+
+def test_a_sweep_that_comes_late_leaves_the_new_file(
+    holders: Holders, monkeypatch: pytest.MonkeyPatch
+):
+    """It opened a file that another sweep removed, and whose place a holder took meanwhile."""
+    gone, lock_now, taken = dead(holders), module._lock_now, []
+
+    def overtaken(*given: int) -> bool:
+        if not taken:
+            holders._file(gone).unlink()
+            taken.append(holders.take("gone", "1"))
+        return lock_now(*given)
+
+    monkeypatch.setattr(module, "_lock_now", overtaken)
+    assert holders.sweep() == 0
+    assert holders.alive(gone)
+    taken[0].release()
+
+
+def test_sweeping_while_others_take_and_let_go(holders: Holders):
+    """No holder loses its file before it lets go."""
+    stop = threading.Event()
+    sweeper = Holders(holders._folder)
+
+    def sweep() -> None:
+        while not stop.is_set():
+            sweeper.sweep()
+
+    thread = threading.Thread(target=sweep)
+    thread.start()
+    try:
+        for _ in range(200):
+            with holders.take() as holder:
+                assert sweeper.alive(holder.id)
+    finally:
+        stop.set()
+        thread.join()
