@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from statelog.domain.errors import Conflict, StatelogError
 from statelog.domain.execution import plan as plans
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import ATTEMPT
+from statelog.domain.execution.due import Due
 from statelog.domain.execution.endings import (
     Recording,
     Resolution,
@@ -31,6 +32,8 @@ from statelog.infrastructure.execution.owed import Owed
 from statelog.infrastructure.execution.plans import new_generation
 from statelog.infrastructure.execution.settle import Recorded, Settler
 from statelog.infrastructure.holders import Holder
+from statelog.projections.execution import due
+from statelog.projections.projection import fold
 
 log = logging.getLogger("statelog.execution")
 
@@ -64,6 +67,19 @@ class Resolved:
         """Whether a success is recorded."""
         return self.resolution is Resolution.FINALIZED and self.outcome == "succeeded"
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Resolved:
+        """What `to_json` wrote."""
+        return cls(
+            value["plan_id"],
+            Resolution(value["resolution"]),
+            value["reason"],
+            value["plan_generation"],
+            value["run_token"],
+            value["execution_id"],
+            value["report"],
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The line that `--json` prints for a plan."""
         return {
@@ -93,13 +109,23 @@ class Coordinator:
     _last_id: str | None = field(default=None, init=False)
     _owed: dict[str, Owed] = field(default_factory=dict, init=False)
 
-    def cycle(self, plan_id: str) -> Resolved:
-        """Take one plan as far as it goes now; never raises for what a resolution can say."""
+    def cycle(
+        self,
+        plan_id: str,
+        *,
+        when: Collection[Due] | None = None,
+        attempted: tuple[str, int] | None = None,
+    ) -> Resolved:
+        """Take one plan as far as it goes now; never raises for what a resolution can say.
+
+        `when` are the answers of D11 that let it run; None runs any eligible plan, because a
+        person asked for it. A plan whose request is the one `attempted` is a duplicate (2.5).
+        """
         try:
-            resolved = self._cycle(plan_id)
+            resolved = self._cycle(plan_id, when, attempted)
         except StatelogError as error:
             resolved = Resolved(plan_id, Resolution.ADMISSION_FAILED, str(error))
-        self._tell(resolved)
+        self.tell(resolved)
         return resolved
 
     def settle(self, plan_id: str) -> Resolved | None:
@@ -107,13 +133,20 @@ class Coordinator:
         settled = self.settler.recover(plan_id)
         return None if settled is None else _settled(plan_id, settled)
 
+    @property
+    def owes(self) -> bool:
+        """Whether a close of this process failed and is yet to be written."""
+        return bool(self._owed)
+
     def pay(self) -> None:
         """Try again the closes that failed (D9)."""
         for plan_id, owed in list(self._owed.items()):
             if owed.pay():
                 del self._owed[plan_id]
 
-    def _cycle(self, plan_id: str) -> Resolved:
+    def _cycle(
+        self, plan_id: str, when: Collection[Due] | None, attempted: tuple[str, int] | None
+    ) -> Resolved:
         self.pay()
         if self.cancel.is_set():
             return Resolved(plan_id, Resolution.CANCELLED, "cancelled before the plan was read")
@@ -122,27 +155,27 @@ class Coordinator:
             return settled
         for _ in range(_TRIES):
             try:
-                admitted = self._admit(plan_id)
+                admitted = self._admit(plan_id, when, attempted)
             except Conflict as conflict:
                 log.info("plan %r changed while it was admitted: %s", plan_id, conflict)
                 continue
             return admitted if isinstance(admitted, Resolved) else self._execute(*admitted)
         return Resolved(plan_id, Resolution.ADMISSION_FAILED, "the plan kept changing")
 
-    def _admit(self, plan_id: str) -> Resolved | tuple[RunRequest, Loaded[Slot]]:
-        """Judge one fresh read and take the slot under it. Raises `Conflict` when it moved."""
-        plan, slot = self._journal.load(PLAN, plan_id), self._journal.load(SLOT, plan_id)
-        verdict = admit(plan.state, self.claim)
-        if verdict.needs_generation:
-            plan = self._with_generation(plan)
-            verdict = admit(plan.state, self.claim)
-        if verdict.request is None:
-            resolution = verdict.resolution or Resolution.INVALID_DOCUMENT
-            return Resolved(plan_id, resolution, verdict.reason)
-        if slot.state.status is not SlotStatus.FREE:
-            reason = f"execution {slot.state.execution_id} has the plan"
-            return Resolved(plan_id, Resolution.DUPLICATE, reason)
-        request = verdict.request
+    def _admit(
+        self,
+        plan_id: str,
+        when: Collection[Due] | None = None,
+        attempted: tuple[str, int] | None = None,
+    ) -> Resolved | tuple[RunRequest, Loaded[Slot]]:
+        """Judge one fresh read and take the slot under it. Raises `Conflict` when it moved.
+
+        The end of any attempt moves the slot, so what `due` answers holds when the commit lands.
+        """
+        judged = self._judge(plan_id, when, attempted)
+        if isinstance(judged, Resolved):
+            return judged
+        request, plan, slot = judged
         held = slot.decide(
             slots.admit,
             execution_id=self._allocate(plan_id, slot.state.floor),
@@ -161,6 +194,42 @@ class Coordinator:
             cause=f"{plan.stream}@{plan.version}",
         )
         return request, held.after
+
+    def refusal(
+        self, plan_id: str, when: Collection[Due], attempted: tuple[str, int] | None = None
+    ) -> Resolved | None:
+        """Why a cycle would not run the plan now; None when it would."""
+        judged = self._judge(plan_id, when, attempted)
+        return judged if isinstance(judged, Resolved) else None
+
+    def _judge(
+        self, plan_id: str, when: Collection[Due] | None, attempted: tuple[str, int] | None
+    ) -> Resolved | tuple[RunRequest, Loaded[Plan], Loaded[Slot]]:
+        """Judge one fresh read in the order of 3."""
+        plan, slot = self._journal.load(PLAN, plan_id), self._journal.load(SLOT, plan_id)
+        verdict = admit(plan.state, self.claim)
+        if verdict.needs_generation:
+            plan = self._with_generation(plan)
+            verdict = admit(plan.state, self.claim)
+        if verdict.request is None:
+            resolution = verdict.resolution or Resolution.INVALID_DOCUMENT
+            return Resolved(plan_id, resolution, verdict.reason)
+        request = verdict.request
+        if slot.state.status is not SlotStatus.FREE:
+            reason = f"execution {slot.state.execution_id} has the plan"
+            return Resolved(plan_id, Resolution.DUPLICATE, reason)
+        if attempted == (request.plan_generation, request.run_token):
+            return Resolved(plan_id, Resolution.DUPLICATE, "this request was just attempted")
+        answer = Due.YES if when is None else self._due(plan_id)
+        if when is not None and answer not in when:
+            reason = f"due: {answer.value}; its latest attempt has answered this version"
+            return Resolved(plan_id, Resolution.NOT_ELIGIBLE, reason)
+        return request, plan, slot
+
+    def _due(self, plan_id: str) -> Due:
+        prefix = PLAN.stream_of(plan_id)
+        rows = fold(due, self._journal.history(prefix, names=due.names))
+        return rows[plan_id].asked_by(self.claim) if plan_id in rows else Due.NO
 
     def _with_generation(self, plan: Loaded[Plan]) -> Loaded[Plan]:
         change = plan.decide(plans.assign_generation, generation=self.new_generation())
@@ -210,7 +279,8 @@ class Coordinator:
     def _journal(self) -> Any:
         return self.engine.journal
 
-    def _tell(self, resolved: Resolved) -> None:
+    def tell(self, resolved: Resolved) -> None:
+        """Log a resolution as loud as it is (4.3)."""
         level = logging.getLevelName(log_level(resolved.resolution, resolved.report))
         log.log(
             level,

@@ -14,7 +14,7 @@ from statelog.domain.execution import attempt as attempts
 from statelog.domain.execution import plan as plans
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import ATTEMPT, AttemptStatus
-from statelog.domain.execution.due import ABANDONED
+from statelog.domain.execution.due import ABANDONED, MOST_ABANDONED
 from statelog.domain.execution.endings import Recording, pending_line
 from statelog.domain.execution.faults import Fenced
 from statelog.domain.execution.finalization import Finalization, FinalizationRequest, judge
@@ -27,6 +27,8 @@ from statelog.infrastructure.execution.fence import end_marked
 from statelog.infrastructure.execution.writer import AttemptWriter
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
+from statelog.projections.execution import due
+from statelog.projections.projection import fold
 
 log = logging.getLogger("statelog.execution.settle")
 
@@ -239,6 +241,7 @@ class Settler:
                 "orchestration_error", self._abandonment(slot.state, attempt.state.running)
             )
             close(writer, ending, iso(self.clock()), released_because=ABANDONED)
+            self._tell_if_given_up(plan_id)
         else:
             release = slot.decide(slots.release, execution_id=execution_id, how=slots.UNFINISHED)
             writer.commit(attempt.guard(), release)
@@ -248,6 +251,26 @@ class Settler:
             execution_id,
             f"; ended its commands {ended}" if ended else "",
         )
+
+    def _tell_if_given_up(self, plan_id: str) -> None:
+        """One line when no further attempt will follow by itself (D11)."""
+        prefix = PLAN.stream_of(plan_id)
+        rows = fold(due, self.journal.history(prefix, names=due.names))
+        if plan_id in rows and rows[plan_id].given_up:
+            log.error(
+                "plan %r: %d attempts in a row died with their process; it is left until the "
+                "document changes",
+                plan_id,
+                MOST_ABANDONED,
+            )
+
+    def spend(self, execution_id: str, run_token: int) -> None:
+        """Say that a child of this process gave up: only a newer token buys another round (2.7)."""
+        self._spent[execution_id] = max(run_token, self._spent.get(execution_id, -1))
+
+    def waits(self, slot: Slot, plan_id: str) -> bool:
+        """Whether a result is pending that this process may not try to record again by itself."""
+        return self.pending(slot) and not self._may_try(slot, plan_id)
 
     def _abandonment(self, slot: Slot, running: str | None) -> dict[str, Any]:
         details: dict[str, Any] = {"abandoned": True, "holder": slot.holder}

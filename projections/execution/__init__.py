@@ -9,6 +9,7 @@ from statelog.projections.execution.last_finalized import last_finalized
 from statelog.projections.execution.plan_document import plan_document
 from statelog.projections.execution.plan_status import plan_status
 from statelog.projections.execution.plan_summary import plan_summary
+from statelog.projections.execution.slots import slots
 from statelog.projections.projection import Projection
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "plan_document",
     "plan_status",
     "plan_summary",
+    "slots",
 ]
 
 EXECUTION_VIEWS: Final[tuple[Projection[Any], ...]] = (
@@ -26,5 +28,6 @@ EXECUTION_VIEWS: Final[tuple[Projection[Any], ...]] = (
     plan_status,
     last_finalized,
     due,
+    slots,
 )
 """Every view of plan execution."""

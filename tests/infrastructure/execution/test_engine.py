@@ -463,8 +463,8 @@ def test_cancelled_after_the_reservation_the_id_keeps_its_place(lab: Lab) -> Non
     with lab.session() as session:
         admit = session.coordinator._admit
 
-        def admit_and_cancel(plan_id: str):
-            admitted = admit(plan_id)
+        def admit_and_cancel(plan_id: str, *given: object):
+            admitted = admit(plan_id, *given)
             session.cancel.set()
             return admitted
 
