@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from statelog.domain.aggregate import changed
 from statelog.domain.event import Recorded
-from statelog.domain.execution.slot import SLOT, Slot
+from statelog.domain.execution.slot import SLOT, Held, Released, Reporting, Slot, SlotStatus
 from statelog.projections.execution.streams import plan_of
 from statelog.projections.projection import Projection
 
+_LEADS_TO = {
+    Held: SlotStatus.HELD,
+    Reporting: SlotStatus.REPORTING,
+    Released: SlotStatus.FREE,
+}
+
 
 def evolve(state: Slot, recorded: Recorded) -> Slot:
-    """The slot after an event of it."""
-    return SLOT.apply(state, recorded.event)
+    """The slot after an event of it. A view shows what was recorded, legal or not."""
+    event = recorded.event
+    status = _LEADS_TO.get(type(event), state.status)
+    return changed(SLOT.evolve(state, event), status=status)
 
 
 def show(plan_id: str, state: Slot) -> dict[str, Any]:
