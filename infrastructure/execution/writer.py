@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from statelog.domain.execution.attempt import Attempt
 from statelog.domain.execution.faults import Fenced, PublicationError
 from statelog.domain.execution.slot import Slot
 from statelog.infrastructure.journal import Journal
+
+log = logging.getLogger("statelog.execution.writer")
 
 Listener = Callable[[Sequence[Recorded]], None]
 
@@ -57,4 +60,11 @@ class AttemptWriter:
         if slot is not None:
             self.slot = slot.after
         if self._listener is not None:
-            self._listener(committed.recorded)
+            self._tell(self._listener, committed.recorded)
+
+    def _tell(self, listener: Listener, events: Sequence[Recorded]) -> None:
+        """What is committed stays so, whatever becomes of telling it."""
+        try:
+            listener(events)
+        except Exception:
+            log.exception("a listener failed on %s", events[-1].name)

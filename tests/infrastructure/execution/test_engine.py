@@ -369,6 +369,16 @@ def test_an_owed_close_lands_when_the_store_takes_it_again(lab: Lab) -> None:
     assert report["step_outcomes"] == {"a": "succeeded"}
 
 
+def test_a_listener_that_fails_changes_nothing(lab: Lab) -> None:
+    """What is committed stays so, whatever becomes of telling it."""
+
+    def broken(events: object) -> None:
+        raise BrokenPipeError
+
+    lab.on_event = broken
+    assert lab.run(a_step("a")).succeeded
+
+
 def test_an_attempt_that_exists_is_refused_and_left_alone(lab: Lab) -> None:
     """Cases 55 and 101."""
     ended = run_engine(lab, a_step("a"))
