@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
@@ -54,9 +56,9 @@ def coerced(function: Function, params: Mapping[str, Any]) -> dict[str, Any]:
 
     A path, an optional path, and either of them annotated; nothing inside containers.
     """
-    hints = _annotations(function)
+    paths = _signature(function).paths
     return {
-        key: Path(value) if isinstance(value, str) and _is_path(hints.get(key)) else value
+        key: Path(value) if key in paths and isinstance(value, str) else value
         for key, value in params.items()
     }
 
@@ -69,12 +71,14 @@ def input_paths(spec: StepSpec, function: Function) -> dict[str, str | Path]:
     """
     if spec.inputs:
         return _declared(spec.inputs)
-    hints = _annotations(function)
-    given = {**_defaults(function), **spec.params}
+    signature = _signature(function)
+    if not signature.inputs:
+        return {}
+    given = {**signature.defaults, **spec.params}
     return {
         name: value
         for name, value in given.items()
-        if isinstance(value, str | Path) and _is_input(hints.get(name))
+        if name in signature.inputs and isinstance(value, str | Path)
     }
 
 
@@ -85,6 +89,33 @@ def _declared(inputs: Any) -> dict[str, str | Path]:
         if not isinstance(path, str):
             raise TypeError(f"input {key!r} must be a path, not {path!r}")
     return dict(inputs)
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """What a function says of its arguments: which are paths, which are inputs, and defaults."""
+
+    paths: frozenset[str]
+    inputs: frozenset[str]
+    defaults: Mapping[str, Any]
+
+
+def _signature(function: Function) -> _Signature:
+    """Looked up once a function: evaluating annotations costs more than the rest of a step."""
+    try:
+        return _evaluated(function)
+    except TypeError:  # a callable object that has no hash
+        return _evaluated.__wrapped__(function)
+
+
+@lru_cache(maxsize=1024)
+def _evaluated(function: Function) -> _Signature:
+    hints = _annotations(function)
+    return _Signature(
+        paths=frozenset(name for name, hint in hints.items() if _is_path(hint)),
+        inputs=frozenset(name for name, hint in hints.items() if _is_input(hint)),
+        defaults=_defaults(function),
+    )
 
 
 def _defaults(function: Function) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +40,7 @@ class WorkDir:
     root: Path
     plan_id: str
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The plan's own directory."""
         return self.root / self.plan_id
@@ -51,7 +52,7 @@ class WorkDir:
     def write_plan(self, body: Mapping[str, Any]) -> None:
         """Write the plan's snapshot, which is for people. Raises `OrchestrationError`."""
         path = self.path / PLAN_FILE
-        with _machinery("write the plan file", path):
+        with _Machinery("write the plan file", path):
             text = json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False)
             path.parent.mkdir(parents=True, exist_ok=True)
             _replace(path, f"{text}\n")
@@ -68,7 +69,7 @@ class StepDir:
 
     def create(self) -> None:
         """Create the directory, if it is not there."""
-        with _machinery("create the work directory", self.path):
+        with _Machinery("create the work directory", self.path):
             self.path.mkdir(parents=True, exist_ok=True)
 
     def marker(self) -> str | None:
@@ -76,18 +77,20 @@ class StepDir:
 
         Bytes that are no text are escaped: such a marker is just of no known success.
         """
-        with _machinery("read the success marker", self._marker), suppress(FileNotFoundError):
-            return self._marker.read_bytes().decode("utf-8", "backslashreplace").strip()
-        return None
+        with _Machinery("read the success marker", self._marker):
+            try:
+                return self._marker.read_bytes().decode("utf-8", "backslashreplace").strip()
+            except FileNotFoundError:
+                return None
 
     def delete_marker(self) -> None:
         """Delete the success marker, if there is one."""
-        with _machinery("delete the success marker", self._marker):
+        with _Machinery("delete the success marker", self._marker):
             self._marker.unlink(missing_ok=True)
 
     def write_marker(self, fingerprint: str) -> None:
         """Write the success marker in one move."""
-        with _machinery("write the success marker", self._marker):
+        with _Machinery("write the success marker", self._marker):
             _replace(self._marker, f"{fingerprint}\n")
 
     def outputs(self, declared: Mapping[str, str]) -> dict[str, Path]:
@@ -102,7 +105,7 @@ class StepDir:
         paths = self.outputs(declared).values()
         return tuple(str(path) for path in paths if not _exists(path))
 
-    @property
+    @cached_property
     def _marker(self) -> Path:
         return self.path / MARKER
 
@@ -138,13 +141,21 @@ def digest(path: Path) -> str | None:
     return next((f"{kind}:{value}" for kind, value in found.items() if kind != "missing"), None)
 
 
-@contextmanager
-def _machinery(doing: str, path: Path) -> Iterator[None]:
+class _Machinery:
     """Whatever the file system says no to here is a failure of our own machinery."""
-    try:
-        yield
-    except (OSError, ValueError, TypeError) as error:
-        raise _fault(doing, path, error) from error
+
+    __slots__ = ("doing", "path")
+
+    def __init__(self, doing: str, path: Path) -> None:
+        self.doing = doing
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError | ValueError | TypeError):
+            raise _fault(self.doing, self.path, error) from error
 
 
 def _fault(doing: str, path: Path, error: Exception) -> OrchestrationError:
@@ -154,18 +165,20 @@ def _fault(doing: str, path: Path, error: Exception) -> OrchestrationError:
 
 def _replace(path: Path, text: str) -> None:
     """Write beside the file and rename over it; on failure the temporary file is removed."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(path)
+        with open(temporary, "wb") as file:
+            file.write(text.encode("utf-8"))
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
 
 
 def _exists(path: Path) -> bool:
-    with _machinery("look for the output", path):
+    with _Machinery("look for the output", path):
         return _status(path) is not None
 
 
