@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import orjson
@@ -15,6 +16,7 @@ from statelog.projections.plain import Json, escaped, to_json
 __all__ = [
     "Json",
     "decode",
+    "decoded",
     "decoder",
     "dump",
     "encode",
@@ -42,25 +44,49 @@ def decode(name: str, schema: int, data: bytes | None, position: int = 0) -> Eve
     Raises `Unreadable` with position and name: no such event, a newer schema, a payload that is
     erased, is no JSON or does not fit the class.
     """
-    cls = event_type(name)
-    if cls is None:
-        raise Unreadable(position, name, "no event of this name is declared")
-    if data is None:
-        raise Unreadable(position, name, "its payload was erased or archived")
     try:
-        payload = orjson.loads(data)
-        if schema != cls.schema:
-            payload = _upcast(cls, schema, payload)
-        return cast(Event, shape_of(cls).read(payload))
-    except orjson.JSONDecodeError as error:
-        raise Unreadable(position, name, f"is not JSON: {error}") from None
-    except (Invalid, TypeError) as error:
-        raise Unreadable(position, name, str(error)) from error
+        return _reader(name, schema)(orjson.loads(data))  # type: ignore[arg-type]
+    except (orjson.JSONDecodeError, Invalid, TypeError) as error:
+        raise _unreadable(position, name, data, error) from error
+
+
+def decoded(rows: Iterable[tuple[int, int, str, int, bytes | None]]) -> Iterator[Event]:
+    """The events of rows of position, version, name, schema and data, as `decode` makes them."""
+    readers: dict[tuple[str, int], Callable[[Any], Event]] = {}
+    for position, _version, name, schema, data in rows:
+        kind = (name, schema)
+        try:
+            if kind not in readers:
+                readers[kind] = _reader(name, schema)
+            event = readers[kind](orjson.loads(data))  # type: ignore[arg-type]
+        except (orjson.JSONDecodeError, Invalid, TypeError) as error:
+            raise _unreadable(position, name, data, error) from error
+        yield event
+
+
+def _unreadable(position: int, name: str, data: bytes | None, error: Exception) -> Unreadable:
+    if event_type(name) is None:
+        return Unreadable(position, name, "no event of this name is declared")
+    if data is None:
+        return Unreadable(position, name, "its payload was erased or archived")
+    if isinstance(error, orjson.JSONDecodeError):
+        return Unreadable(position, name, f"is not JSON: {error}")
+    return Unreadable(position, name, str(error))
 
 
 def decoder(recorded: Recorded) -> Event:
     """The decoder of a `Recorded`: `Recorded(..., decoder=decoder)`. Raises `Unreadable`."""
     return decode(recorded.name, recorded.schema, recorded.data, recorded.position)
+
+
+def _reader(name: str, schema: int) -> Callable[[Any], Event]:
+    cls = event_type(name)
+    if cls is None:
+        raise TypeError(name)
+    take = shape_of(cls).take
+    if schema == cls.schema:
+        return take
+    return lambda payload: cast(Event, take(_upcast(cls, schema, payload)))
 
 
 def _upcast(cls: type[Event], schema: int, payload: Any) -> Any:

@@ -139,13 +139,9 @@ class Journal(Application[str]):
 
         Raises `Unreadable` naming the position, `IllegalTransition` for a damaged log.
         """
-        state, version = aggregate.blank, 0
-        apply, decode = aggregate.apply, codec.decode
-        for position, version, name, schema, data in self._log.folded(  # noqa: B007
-            aggregate.stream_of(id), upto
-        ):
-            state = apply(state, decode(name, schema, data, position))
-        return Loaded(aggregate, id, state, version)
+        rows = self._log.folded(aggregate.stream_of(id), upto)
+        state = aggregate.fold(codec.decoded(rows))
+        return Loaded(aggregate, id, state, rows[-1][1] if rows else 0)
 
     def execute(
         self,

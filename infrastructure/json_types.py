@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -35,7 +35,7 @@ _SCALARS: dict[Any, frozenset[type]] = {
     None: frozenset({type(None)}),
     type(None): frozenset({type(None)}),
 }
-_LISTS: dict[Any, Callable[[list[Any]], Any]] = {
+_LISTS: dict[Any, Callable[[Iterable[Any]], Any]] = {
     tuple: tuple,
     list: list,
     Sequence: tuple,
@@ -137,15 +137,22 @@ def _list(origin: Any, args: tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not list:
             raise _wrong(value, "a list")
-        items: list[Any] = []
         try:
-            for item in value:
-                items.append(inner(item))
-        except Invalid as error:
-            raise within(len(items), error) from None
-        return build(items)
+            return build(map(inner, value))
+        except Invalid:
+            raise _located(value, inner) from None
 
     return read
+
+
+def _located(items: list[Any], inner: Reader) -> Invalid:
+    """The error of the first item that cannot be read, with its index."""
+    for at, item in enumerate(items):
+        try:
+            inner(item)
+        except Invalid as error:
+            return within(at, error)
+    raise AssertionError("every item can be read")
 
 
 def _mapping(origin: Any, args: tuple[Any, ...]) -> Reader:
@@ -204,6 +211,15 @@ class Shape:
         """An instance from a JSON object. Raises `Invalid`."""
         if type(payload) is not dict:
             raise _wrong(payload, "an object")
+        return self.take(payload.copy())
+
+    def take(self, payload: Any) -> Any:
+        """An instance from a JSON object that nobody else has: it may become the instance's own.
+
+        Raises `Invalid`.
+        """
+        if type(payload) is not dict:
+            raise _wrong(payload, "an object")
         if tuple(payload) != self._keys:
             return self._made(self._checked(payload))
         kinds = tuple(map(type, payload.values()))
@@ -212,20 +228,19 @@ class Shape:
             if len(self._seen) < _MANY:
                 self._seen.add(kinds)
             return made
-        new = object.__new__(self.cls)
-        values = new.__dict__
-        values.update(payload)
         name = ""
         try:
             for name, reader in self._deep:
-                values[name] = reader(values[name])
+                payload[name] = reader(payload[name])
         except Invalid as error:
             raise within(name, error) from None
+        new = object.__new__(self.cls)
+        object.__setattr__(new, "__dict__", payload)
         return new
 
     def _made(self, values: dict[str, Any]) -> Any:
         new = object.__new__(self.cls)
-        new.__dict__.update(values)
+        object.__setattr__(new, "__dict__", values)
         return new
 
     def _checked(self, payload: dict[str, Any]) -> dict[str, Any]:

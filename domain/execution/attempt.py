@@ -39,6 +39,8 @@ from statelog.domain.execution.step_lifecycle import (
 from statelog.domain.lifecycle import SAME, Lifecycle
 from statelog.domain.pmap import PMap
 
+_STEP_RUNNING = StepStatus.RUNNING
+
 
 class AttemptStatus(Enum):
     """Where an attempt is."""
@@ -81,9 +83,10 @@ def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
             | StepSkipped()
             | StepBlocked()
         ):
-            step = evolve_step(attempt.steps[event.step_id], event)
-            running = event.step_id if step.status is StepStatus.RUNNING else None
-            return changed(attempt, steps=attempt.steps.set(event.step_id, step), running=running)
+            step_id = event.step_id
+            step = evolve_step(attempt.steps[step_id], event)
+            running = step_id if step.status is _STEP_RUNNING else None
+            return changed(attempt, steps=attempt.steps.set(step_id, step), running=running)
         case Started():
             steps = {entry["step_id"]: StepState() for entry in _named(event)}
             return changed(attempt, start=event, steps=PMap(steps), deps=_deps(event))
