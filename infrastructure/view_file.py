@@ -13,7 +13,7 @@ from sqlite_utils import Database
 
 from statelog.domain.errors import StoreError
 from statelog.infrastructure.store.faults import os_error, store_error
-from statelog.infrastructure.store.files import beside, uri
+from statelog.infrastructure.store.files import beside, header, uri
 from statelog.infrastructure.view_rows import POSITIONS
 
 APPLICATION_ID = 0x53746C76
@@ -104,16 +104,14 @@ def _refuse_strange(path: Path) -> None:
 
 def layout(path: Path) -> int:
     """The layout of a file of views. Raises `StoreError` foreign or newer, and touches nothing."""
-    with closing(sqlite3.connect(uri(path, "mode=ro&immutable=1"), uri=True)) as db:
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        (version,) = db.execute("PRAGMA user_version").fetchone()
+    application, version = header(path)
     if application != APPLICATION_ID:
         raise _told(StoreError("foreign", ""), path)
     if version > LAYOUT:
         raise StoreError(
             "newer", f"{path} has layout {version} and this release reads {LAYOUT}; upgrade"
         )
-    return int(version)
+    return version
 
 
 def _make(path: Path) -> None:

@@ -82,12 +82,21 @@ def writable(path: Path) -> bool:
     )
 
 
-def _check_header(path: Path) -> None:
+def header(path: Path) -> tuple[int, int]:
+    """Application id and format of a SQLite file, which is not touched. Raises `sqlite3.Error`."""
     # Through SQLite, without locks or a WAL: closing a descriptor of our own on this file would
     # drop the locks that other connections of this process hold on it.
     with closing(sqlite3.connect(uri(path, "mode=ro&immutable=1"), uri=True)) as db:
+        # In a checkpoint, and after one that was cut short, the file may be shorter than its first
+        # page says, the rest being in the WAL. Only with this does SQLite not call that damage.
+        db.execute("PRAGMA writable_schema = 1")
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def _check_header(path: Path) -> None:
+    application, version = header(path)
     if application != APPLICATION_ID:
         raise fault("foreign", path)
     if version > FORMAT:

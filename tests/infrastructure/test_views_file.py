@@ -567,3 +567,23 @@ def test_a_stopped_view_goes_on_where_it_stopped(journal: Journal, path: Path):
         assert folded == [7, 8, 9, 10]
         assert views.status()[0].error is None
         assert views.verify() == []
+
+
+def test_a_checkpoint_that_was_cut_short(journal: Journal, path: Path, tmp_path: Path):
+    """Its first page is written and says that the file is longer; the rest is in the WAL."""
+    tell(journal, STORY)
+    copy = tmp_path / "copy.db"
+    with Views(journal, [balances(), STATEMENTS], path):
+        with Views(journal, [balances(), STATEMENTS], path) as views:
+            views.catch_up()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    wal, size = Path(f"{copy}-wal").read_bytes()[32:], 24 + 4096
+    frames = [wal[at : at + size] for at in range(0, len(wal), size)]
+    first = [frame[24:] for frame in frames if frame[:4] == b"\0\0\0\1"][-1]
+    with copy.open("r+b") as file:
+        file.write(first)
+    assert int.from_bytes(first[28:32]) * 4096 > copy.stat().st_size
+    with Views(journal, [balances(), STATEMENTS], copy) as views:
+        assert [status.position for status in views.status()] == [journal.head()] * 2
+        assert views.verify() == []

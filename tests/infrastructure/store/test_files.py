@@ -397,3 +397,27 @@ def test_a_store_may_have_any_name(tmp_path: Path):
         assert journal.head() == 1
     with Journal(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.db")) as journal:
         assert journal.head() == 0
+
+
+def test_a_checkpoint_that_was_cut_short(store_path: Path):
+    """The file is shorter than its first page says, and what is missing is in the WAL: as after
+    a kill, or a disk that was full, in the middle of a checkpoint. The store opens all the same."""
+    code = """
+import resource
+journal = Journal(sys.argv[1])
+journal.execute(COUNTER, "a", start, actor="bob")
+journal.execute(COUNTER, "a", add, times=500, actor="bob")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+size = os.path.getsize(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+journal.close()
+print(size == os.path.getsize(sys.argv[1]))
+"""
+    assert run(code, store_path) == "True"
+    assert int.from_bytes(store_path.read_bytes()[28:32]) * 4096 > store_path.stat().st_size
+    with Journal(store_path, read_only=True) as journal:
+        assert journal.head() == 501
+    with Journal(store_path) as journal:
+        assert journal.load(COUNTER, "a").version == 501
+        assert journal.execute(COUNTER, "a", add, actor="bob").position == 502
+        assert journal.health(check=True)["quick_check"] == ["ok"]
