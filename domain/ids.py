@@ -31,6 +31,7 @@ def decode_part(part: str) -> str:
     return raw.decode("utf-8")
 
 
+@lru_cache(maxsize=65536)
 def stream_name(pattern: str, id: Id) -> str:
     """The stream of `id` under a pattern such as `plan/{}/attempt/{}`.
 

@@ -34,7 +34,8 @@ class Bell:
         """Wake every listener. Never raises and never waits."""
         for listener in tuple(self._local):
             listener.woken.set()
-        if self._folder is None:
+        # asked first, because a folder that is not there is the usual case and an error is dear
+        if self._folder is None or not os.access(self._folder, os.F_OK):
             return
         try:
             changed = self._folder.stat().st_mtime_ns

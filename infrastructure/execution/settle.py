@@ -6,14 +6,16 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from statelog.domain.aggregate import Loaded
 from statelog.domain.errors import Conflict, OutcomeUnknown, StatelogError, StoreError
+from statelog.domain.event import Event
 from statelog.domain.execution import attempt as attempts
 from statelog.domain.execution import plan as plans
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import ATTEMPT, AttemptStatus
+from statelog.domain.execution.attempt_events import Closed, Started
 from statelog.domain.execution.due import ABANDONED, MOST_ABANDONED
 from statelog.domain.execution.endings import Recording, pending_line
 from statelog.domain.execution.faults import Fenced
@@ -31,6 +33,8 @@ from statelog.projections.execution import due
 from statelog.projections.projection import fold
 
 log = logging.getLogger("statelog.execution.settle")
+
+E = TypeVar("E", bound=Event)
 
 DELAYS_S: Final = (0.5, 1.0)
 """Waits between the three tries of one bounded round (4.6)."""
@@ -130,16 +134,22 @@ class Settler:
             return True
 
     def _report(self, plan_id: str, execution_id: str) -> Mapping[str, Any]:
-        report = self.journal.load(ATTEMPT, (plan_id, execution_id)).state.report
-        if report is None:
+        closed = self._event(plan_id, execution_id, Closed)
+        if closed is None:
             raise StoreError("damaged", f"execution {execution_id} has filed no report")
-        return report
+        return closed.report
 
     def _request(self, plan_id: str, report: Mapping[str, Any]) -> FinalizationRequest:
-        attempt = self.journal.load(ATTEMPT, (plan_id, report["execution_id"])).state
-        assert attempt.start is not None
-        authority = attempt.start.execution_authority or ""
-        return FinalizationRequest.of(report, authority, attempt.start.execution_owner)
+        started = self._event(plan_id, report["execution_id"], Started)
+        assert started is not None
+        authority = started.execution_authority or ""
+        return FinalizationRequest.of(report, authority, started.execution_owner)
+
+    def _event(self, plan_id: str, execution_id: str, kind: type[E]) -> E | None:
+        """The one event of its kind in an attempt, which is found without folding the others."""
+        stream = ATTEMPT.stream_of((plan_id, execution_id))
+        found = next(self.journal.latest(stream, kind.stored_name), None)
+        return None if found is None else cast("E", found.event)
 
     def _record_once(self, plan_id: str, report: Mapping[str, Any]) -> Recorded:
         """Read, judge, and write conditionally on what was read (2.6)."""
