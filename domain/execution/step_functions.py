@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from statelog.domain.execution.findings import (
@@ -113,10 +114,14 @@ def _check_value(step: StepSpec, place: str, value: Any) -> Iterator[Rejected]:
             yield Rejected("P20", f"{what} does not take its params: {misfit}", step.step_id)
 
 
+_signature = lru_cache(maxsize=1024)(inspect.signature)
+
+
 def _misfit(function: Callable[..., Any], params: Mapping[str, Json]) -> str | None:
     """Why a context and the params, by name, do not bind; None too if nobody can tell."""
     try:
-        signature = inspect.signature(function)
+        known = isinstance(function, Hashable)
+        signature = _signature(function) if known else inspect.signature(function)
     except Exception:
         return None
     try:

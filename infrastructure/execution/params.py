@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -101,14 +101,10 @@ class _Signature:
 
 
 def _signature(function: Function) -> _Signature:
-    """Looked up once a function: evaluating annotations costs more than the rest of a step."""
-    try:
-        return _evaluated(function)
-    except TypeError:  # a callable object that has no hash
-        return _evaluated.__wrapped__(function)
+    """Evaluated once a function: annotations cost more than the rest of a step."""
+    return _remembered(function) if isinstance(function, Hashable) else _evaluated(function)
 
 
-@lru_cache(maxsize=1024)
 def _evaluated(function: Function) -> _Signature:
     hints = _annotations(function)
     return _Signature(
@@ -116,6 +112,9 @@ def _evaluated(function: Function) -> _Signature:
         inputs=frozenset(name for name, hint in hints.items() if _is_input(hint)),
         defaults=_defaults(function),
     )
+
+
+_remembered = lru_cache(maxsize=1024)(_evaluated)
 
 
 def _defaults(function: Function) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +11,8 @@ from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, Final
+
+import orjson
 
 from statelog.domain.execution.faults import OrchestrationError
 from statelog.domain.execution.reuse import InputHash
@@ -23,6 +24,7 @@ WORK_ROOT: Final = "STATELOG_WORK_ROOT"
 
 MARKER: Final = "success.fingerprint"
 PLAN_FILE: Final = "plan.json"
+_READABLE: Final = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
 def work_root(store: Path, given: Path | None, environ: Mapping[str, str]) -> Path:
@@ -53,9 +55,9 @@ class WorkDir:
         """Write the plan's snapshot, which is for people. Raises `OrchestrationError`."""
         path = self.path / PLAN_FILE
         with _Machinery("write the plan file", path):
-            text = json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False)
+            text = orjson.dumps(body, option=_READABLE)
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, f"{text}\n")
+            _replace(path, text)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class StepDir:
         """
         with _Machinery("read the success marker", self._marker):
             try:
-                return self._marker.read_bytes().decode("utf-8", "backslashreplace").strip()
+                with open(self._marker, "rb") as file:
+                    return file.read().decode("utf-8", "backslashreplace").strip()
             except FileNotFoundError:
                 return None
 
@@ -91,7 +94,7 @@ class StepDir:
     def write_marker(self, fingerprint: str) -> None:
         """Write the success marker in one move."""
         with _Machinery("write the success marker", self._marker):
-            _replace(self._marker, f"{fingerprint}\n")
+            _replace(self._marker, f"{fingerprint}\n".encode())
 
     def outputs(self, declared: Mapping[str, str]) -> dict[str, Path]:
         """Declared outputs as paths: absolute ones as they are, others in this directory (5.7)."""
@@ -163,13 +166,13 @@ def _fault(doing: str, path: Path, error: Exception) -> OrchestrationError:
     return OrchestrationError(f"cannot {doing} {str(path)!r}: {why}", {"path": str(path)})
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, content: bytes) -> None:
     """Write beside the file and rename over it; on failure the temporary file is removed."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.tmp")
     try:
         with open(temporary, "wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(content)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
