@@ -3,7 +3,8 @@
 `python victim.py ORDERS ARGUMENT...` runs the command line with these arguments. It writes a line
 to the descriptor `ORDERS["tell"]` at each mark it passes: `ack POSITION HASH` for an event whose
 append has returned, `holder ID`, and words such as `before step_started`. Where a mark is the one
-in `die` the process kills itself with SIGKILL, where it is the one in `stop` it stops itself.
+in `die` the process kills itself with SIGKILL, where it is the one in `stop` it stops itself once,
+and where it is the one in `full` the disk becomes full for it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ def mark(word: str) -> None:
     if word == ORDERS.get("die"):
         os.kill(os.getpid(), signal.SIGKILL)
     if word == ORDERS.get("stop"):
+        del ORDERS["stop"]
         os.kill(os.getpid(), signal.SIGSTOP)
+    if word == ORDERS.get("full"):
+        fill()
+
+
+def fill() -> None:
+    """From now on no file may grow beyond what the log's WAL is now."""
+    wal = os.path.getsize(f"{sys.argv[sys.argv.index('--store') + 1]}-wal")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (wal, resource.RLIM_INFINITY))
 
 
 def acknowledge(rows: Any) -> None:
