@@ -6,7 +6,6 @@ import errno
 import functools
 import getpass
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -209,10 +208,6 @@ def fail(settings: Settings, error: Exception, code: int) -> int:
     if settings.as_json:
         told = {k: v for k, v in vars(error).items() if isinstance(v, str | int)}
         _last_words({"type": type(error).__name__, "message": _said(error), **told})
-    try:
-        sys.stdout.flush()
-    except OSError:
-        stdout_is_gone()
     return code
 
 

@@ -7,10 +7,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 _FIRST: Final = b"finishing the running step; Ctrl-C again interrupts it\n"
+_CAUGHT: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass
@@ -19,22 +20,23 @@ class Stopped:
 
     asked: bool = False
     interrupted: bool = False
+    handlers_before: dict[int, Any] = field(default_factory=dict)
+
+    def restore(self) -> None:
+        """Put the handlers back that were there before."""
+        for number, handler in self.handlers_before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 @contextmanager
 def stoppable(cancel: threading.Event) -> Iterator[Stopped]:
     """Let Ctrl-C and SIGTERM end the attempt after the running step; Ctrl-C twice at once.
 
-    Yields what was asked for. A forked child is stopped as if nothing had been set up.
+    Yields what was asked for. A process that a step forks has the handlers of before.
     """
-    stopped, own = Stopped(), os.getpid()
-    before: dict[int, Any] = {}
+    stopped = Stopped()
 
     def stop(number: int, _: object) -> None:
-        if os.getpid() != own:
-            signal.signal(number, before[number] or signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
         if number == signal.SIGINT:
             if stopped.interrupted:
                 raise KeyboardInterrupt
@@ -45,11 +47,46 @@ def stoppable(cancel: threading.Event) -> Iterator[Stopped]:
             stopped.asked = True
             cancel.set()
 
-    for caught in (signal.SIGINT, signal.SIGTERM):
-        before[caught] = signal.getsignal(caught)
+    for caught in _CAUGHT:
+        stopped.handlers_before[caught] = signal.getsignal(caught)
         signal.signal(caught, stop)
+    _Forks.running = stopped
     try:
         yield stopped
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
+        _Forks.running = None
+        stopped.restore()
+
+
+class _Forks(threading.local):
+    """Around each fork of a thread while a plan runs.
+
+    Python forgets a signal that reaches a child before it is set up. SIGTERM would have ended it,
+    so that one is held back until the child has the handlers of before.
+    """
+
+    running: ClassVar[Stopped | None] = None
+    mask: Any = None
+
+    def before(self) -> None:
+        if _Forks.running is not None:
+            self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+    def after_in_parent(self) -> None:
+        if self.mask is not None:
+            mask, self.mask = self.mask, None
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def after_in_child(self) -> None:
+        if _Forks.running is not None:
+            _Forks.running.restore()
+            _Forks.running = None
+        self.after_in_parent()
+
+
+_forks: Final = _Forks()
+os.register_at_fork(
+    before=_forks.before,
+    after_in_parent=_forks.after_in_parent,
+    after_in_child=_forks.after_in_child,
+)

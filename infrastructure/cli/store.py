@@ -10,6 +10,7 @@ import click
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import facts, table
+from statelog.infrastructure.cli.views import statuses
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -71,7 +72,7 @@ def _views(settings: Settings, journal: Journal) -> tuple[list[dict[str, Any]], 
         return [], []
     try:
         with settings.views(journal) as views:
-            seen = views.status() if views.stored else []
+            seen = statuses(views)
     except StoreError as error:
         return [], [str(error)]
     stopped = [f"view {v.name} stops at position {v.position}: {v.error}" for v in seen if v.error]

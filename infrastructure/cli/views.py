@@ -12,7 +12,7 @@ from statelog.infrastructure.cli.output import emit, printable, show, tell
 from statelog.infrastructure.cli.tables import table
 
 if TYPE_CHECKING:
-    from statelog.infrastructure.views import ViewStatus
+    from statelog.infrastructure.views import Views, ViewStatus
 
 HELP: Final = "Look after the views: projections of the log, kept beside it."
 EXAMPLES: Final = """
@@ -41,7 +41,7 @@ def _list(group: click.Group) -> None:
         With --json one line a view.
         """
         with settings.journal() as journal, settings.views(journal) as views:
-            _show(settings, views.status())
+            _show(settings, statuses(views))
             if not views.stored and not settings.as_json:
                 show("\nthe store or its file of views is read-only: reads fold the log in memory")
 
@@ -74,7 +74,7 @@ def _verify(group: click.Group) -> None:
         """
         with settings.journal() as journal, settings.views(journal) as views:
             differences = views.verify(name)
-            seen = [each for each in views.status() if name in (None, each.name)]
+            seen = [each for each in statuses(views) if name in (None, each.name)]
         stopped = [each for each in seen if each.error]
         if settings.as_json:
             emit(
@@ -92,6 +92,25 @@ def _verify(group: click.Group) -> None:
                 rows = sum(each.rows for each in seen)
                 show(f"{len(seen)} views, {rows} rows: each byte-identical to its rebuild")
         return FAILED if differences or stopped else OK
+
+
+def statuses(views: Views) -> list[ViewStatus]:
+    """Where each view is in the file, also in one that can only be read."""
+    from statelog.infrastructure.catch_up import View
+    from statelog.infrastructure.view_store import ViewStore
+    from statelog.infrastructure.views import ViewStatus
+    from statelog.projections.execution import EXECUTION_VIEWS
+
+    if views.stored or views.path is None or not views.path.exists():
+        return views.status()
+    file, head, found = ViewStore(views.path, read_only=True), views.journal.head(), []
+    for view in (View(projection, file) for projection in EXECUTION_VIEWS):
+        mark = file.mark(view.name)
+        if mark is not None:
+            place = (mark.version, mark.position, head - mark.position)
+            found.append(ViewStatus(view.name, *place, file.count(view.format), mark.error))
+    file.close()
+    return found
 
 
 def _show(settings: Settings, views: Sequence[ViewStatus]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from statelog.domain.aggregate import Loaded
-from statelog.domain.errors import NotFound, Refused
+from statelog.domain.errors import NotFound, Refused, StoreError
 from statelog.domain.execution import plan as decisions
 from statelog.domain.execution.endings import Recording
 from statelog.domain.execution.plan import PLAN, Plan, PlanStatus, path_part
@@ -79,7 +80,8 @@ class Plans:
         plan_id = checked_body(body).plan_id
         found = self.find(plan_id)
         if found.state.status is not PlanStatus.ABSENT and not force and rev is None:
-            raise Refused(
+            raise self._refused(
+                found,
                 f"plan {plan_id!r} exists at revision {found.version}: "
                 "save over it with --force or --rev",
                 rule="plan_exists",
@@ -149,10 +151,22 @@ class Plans:
             return False
         settled = Settler(self.journal, self.holders, self.actor).recover(plan_id)
         if settled is not None and settled.recording is Recording.PENDING:
-            raise Refused(
-                f"a result of plan {plan_id!r} is pending: {settled.reason}", rule="result_pending"
-            )
+            reason = f"a result of plan {plan_id!r} is pending: {settled.reason}"
+            raise self._refused(self.find(plan_id), reason, rule="result_pending")
         return settled is not None
+
+    def _refused(self, plan: Loaded[Plan], reason: str, rule: str) -> Refused:
+        """What is raised, after it was kept as evidence as far as the store takes it (D12)."""
+        with suppress(StoreError):
+            self.journal.refuse(
+                actor=self.actor,
+                stream=plan.stream,
+                version=plan.version,
+                command=None,
+                rule=rule,
+                reason=reason,
+            )
+        return Refused(reason, rule)
 
     def _execute(
         self, plan_id: str, decision: Callable[..., Any], rev: int | None, **given: Any

@@ -60,6 +60,8 @@ def test_an_existing_plan_needs_force_or_its_revision(desk: Desk):
     assert refused.code == 1
     assert "--force" in refused.error
     assert "--rev" in refused.error
+    (kept,) = desk("log", "refusals", "--json").lines
+    assert (kept["rule"], kept["stream"], kept["version"]) == ("plan_exists", "plan/p", 1)
     stale = desk("plan", "save", plan, "--rev", 7)
     assert (stale.code, "found 1" in stale.error) == (1, True)
     assert desk("plan", "save", plan, "--rev", 1).code == 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -148,6 +151,23 @@ def test_history_for_people_is_one_line_an_event(desk: Desk):
     lines = desk("log", "history", "my plan").out.splitlines()
     assert len(lines) == len(desk("log", "history", "my plan", "--json").lines)
     assert "execution.plan.saved  plan/my%20plan@1  {" in lines[0]
+
+
+def test_history_shows_what_no_code_can_read(tmp_path: Path, damaged_store: Callable[[Path], None]):
+    """A name that nothing declares, and a payload that is gone."""
+    desk = Desk(tmp_path)
+    damaged_store(desk.store)
+    desk("plan", "save", desk.plan(a_step("a")), "--approve")
+    with closing(sqlite3.connect(desk.store)) as db:
+        db.execute("UPDATE events SET name = 'another.thing.happened' WHERE position = 1")
+        db.execute("UPDATE events SET data = NULL WHERE position = 2")
+        db.commit()
+    first, second = desk("log", "history", "p", "--json").lines
+    assert (first["name"], first["data"]["plan_id"]) == ("another.thing.happened", "p")
+    assert second["data"] is None
+    assert "(erased)" in desk("log", "history", "p").out
+    broken = desk("plan", "explain", "p", "a")
+    assert broken.code == 1
 
 
 @pytest.mark.parametrize(

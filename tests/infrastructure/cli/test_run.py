@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,18 @@ def test_where_step_modules_are_found(desk: Desk, tmp_path: Path):
     assert desk("run", plan).code == 1
     assert desk("run", plan, "--path", elsewhere, "--path", desk.folder).code == 0
     assert desk("run", plan, "--path", desk.folder / "none").code == 2
+
+
+def test_views_that_cannot_be_kept_change_no_result(
+    desk: Desk, damaged_store: Callable[[Path], None]
+):
+    """The log is the truth: the run is recorded, and the warning says what to do."""
+    damaged_store(desk.store)
+    Path(f"{desk.store}.views.db").write_text("no views " * 1000)
+    done = desk("run", desk.plan(a_step("a")), "--json")
+    assert (done.code, done.json["resolution"]) == (0, "finalized")
+    assert "warning: the views are behind the log" in done.err
+    assert "move it away" in done.err
 
 
 def test_quiet_keeps_the_result(desk: Desk):
