@@ -117,4 +117,5 @@ class StepContext:
 
     def progress(self, percent: float, message: str | None = None) -> None:
         """Report progress in percent, clamped to 0..100; at most two a second are published."""
-        self.channel.progress(min(100.0, max(0.0, percent)), message)
+        number = percent if type(percent) is int else float(percent)
+        self.channel.progress(min(100.0, max(0.0, number)), message)

@@ -13,7 +13,8 @@ from statelog.domain.execution import attempt as decisions
 from statelog.domain.execution.attempt import Attempt
 from statelog.domain.execution.faults import OrchestrationError
 from statelog.domain.execution.step import Artifact, PermanentStepError
-from statelog.infrastructure.codec import escaped, to_json
+from statelog.infrastructure.codec import escaped
+from statelog.infrastructure.execution.storable import storable, storable_artifact
 from statelog.infrastructure.execution.workdir import digest
 from statelog.infrastructure.execution.writer import AttemptWriter
 
@@ -45,7 +46,7 @@ class StepChannel:
         """Publish a custom event. Raises `PermanentStepError` for what is not JSON."""
         if not isinstance(type, str):
             raise PermanentStepError("the type of an event is a string", code="invalid_event")
-        plain = unserializable_is_permanent(payload, "payload")
+        plain = storable(payload, "payload")
         try:
             self._publish(decisions.emit, step_id=self._step_id, type=escaped(type), payload=plain)
         except Invalid as error:
@@ -53,9 +54,8 @@ class StepChannel:
 
     def artifact(self, key: str, path: Path, given: str | None) -> Artifact:
         """Publish an artifact and keep it as the step's default result."""
-        artifact = Artifact(
-            escaped(key), escaped(str(path)), digest(path) if given is None else given
-        )
+        found = digest(path) if given is None else given
+        artifact = storable_artifact(Artifact(key, str(path), found))
         self._publish(decisions.register_artifact, step_id=self._step_id, artifact=artifact)
         self.artifacts.append(artifact)
         return artifact
@@ -102,15 +102,3 @@ class StepChannel:
             except OrchestrationError as error:
                 self.fault = error
                 raise
-
-
-def unserializable_is_permanent(value: Any, place: str) -> Any:
-    """The JSON form of what a step produced. Raises `PermanentStepError` (D21)."""
-    try:
-        return to_json({place: value})[place]
-    except Invalid as error:
-        raise PermanentStepError(
-            f"not JSON: {error}",
-            code="unserializable",
-            advice="Return numbers, strings, booleans, lists and mappings with string keys.",
-        ) from error

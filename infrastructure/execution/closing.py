@@ -10,7 +10,9 @@ from statelog.domain.execution import attempt as decisions
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import Attempt
 from statelog.domain.execution.endings import finishes_request
+from statelog.domain.execution.faults import OrchestrationError, PreflightRejected
 from statelog.domain.execution.report import AttemptReport
+from statelog.infrastructure.codec import escaped
 from statelog.infrastructure.execution.writer import AttemptWriter
 
 
@@ -63,11 +65,26 @@ def final_report(
 
 def diagnostic(error: BaseException, running: str | None = None) -> dict[str, Any]:
     """An attempt-level failure as reports show it (1.7)."""
-    details: dict[str, Any] = dict(getattr(error, "details", {}))
+    ours = isinstance(error, OrchestrationError | PreflightRejected)
+    given: Mapping[str, Any] = getattr(error, "details", {}) if ours else {}
+    details = {key: _storable(value) for key, value in given.items()}
     if running is not None:
         details["running_step_id"] = running
     return {
-        "message": str(error) or type(error).__name__,
-        "error_type": type(error).__name__,
+        "message": text_of(error),
+        "error_type": escaped(type(error).__name__),
         "details": details,
     }
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, storable; its class when it says nothing or cannot say it."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return escaped(text or type(error).__name__)
+
+
+def _storable(value: Any) -> Any:
+    return escaped(value) if isinstance(value, str) else value

@@ -27,6 +27,7 @@ from statelog.domain.execution.plan import PLAN, Plan
 from statelog.domain.execution.request import Claim, RunRequest, admit
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.infrastructure.execution.chance import suffix
+from statelog.infrastructure.execution.closing import text_of
 from statelog.infrastructure.execution.engine import Ended, Engine
 from statelog.infrastructure.execution.owed import Owed
 from statelog.infrastructure.execution.plans import new_generation
@@ -260,7 +261,7 @@ class Coordinator:
         return self._interpret(plan_id, ended, about)
 
     def _interpret(self, plan_id: str, ended: Ended, about: Mapping[str, Any]) -> Resolved:
-        report, reason = ended.report, str(ended.error or "")
+        report, reason = ended.report, "" if ended.error is None else text_of(ended.error)
         if not ended.published and not ended.fenced:
             self._owed[plan_id] = Owed(self.engine, ended)
             self.pay()

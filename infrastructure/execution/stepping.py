@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statelog.domain.execution import attempt as decisions
-from statelog.domain.execution.faults import OrchestrationError, PublicationError
+from statelog.domain.execution.faults import Fenced, OrchestrationError, PublicationError
 from statelog.domain.execution.reuse import Fingerprint, Reuse, Run, fingerprint, reuse
 from statelog.domain.execution.spec import PlanSpec, StepSpec
 from statelog.domain.execution.step import (
@@ -17,9 +17,11 @@ from statelog.domain.execution.step import (
     StepResult,
 )
 from statelog.infrastructure.codec import escaped
-from statelog.infrastructure.execution.channel import StepChannel, unserializable_is_permanent
+from statelog.infrastructure.execution.channel import StepChannel
+from statelog.infrastructure.execution.closing import text_of
 from statelog.infrastructure.execution.history import LastParts
 from statelog.infrastructure.execution.params import coerced, resolved_env
+from statelog.infrastructure.execution.storable import storable_artifacts, storable_mapping
 from statelog.infrastructure.execution.workdir import StepDir, WorkDir, hash_inputs
 from statelog.infrastructure.execution.writer import AttemptWriter
 
@@ -137,7 +139,7 @@ class StepRunner:
             run_id=it.run_id,
             fingerprint=it.fingerprint.value,
             params=it.spec.params,
-            why=why,
+            why=tuple(map(escaped, why)),
         )
         result = self._called(it, context, channel)
         self._writer.commit(
@@ -157,11 +159,15 @@ class StepRunner:
         step_id = it.spec.step_id
         try:
             result = self._result(it, context, channel)
-        except OrchestrationError:
+        except OrchestrationError as error:
+            if channel.fault is not None:
+                raise channel.fault from channel.fault.__cause__
+            if isinstance(error, Fenced):
+                raise OrchestrationError(f"the step raised {error!r}") from error
             raise
         except Exception as error:
             if channel.fault is not None:
-                raise channel.fault from error
+                raise channel.fault from channel.fault.__cause__
             raise self._failed(step_id, error, it.run_id, channel) from error
         except BaseException as interrupt:
             channel.close()
@@ -213,9 +219,9 @@ class StepRunner:
                 code="missing_required_outputs",
             )
         return StepResult(
-            artifacts=tuple(result.artifacts or channel.artifacts),
-            metrics=unserializable_is_permanent(result.metrics, "metrics"),
-            extra=unserializable_is_permanent(result.extra, "extra"),
+            artifacts=storable_artifacts(result.artifacts or channel.artifacts),
+            metrics=storable_mapping(result.metrics, "metrics"),
+            extra=storable_mapping(result.extra, "extra"),
         )
 
     def _failed(
@@ -223,18 +229,18 @@ class StepRunner:
     ) -> StepFailure:
         """Publish an ordinary failure; the exception that tells the engine of it."""
         change = self._writer.attempt.guard() if channel is None else channel.close()
-        text = escaped(str(error) or type(error).__name__)
+        text, kind = text_of(error), error.kind if isinstance(error, StepError) else ""
         try:
             self._writer.commit(
                 change.then(
                     decisions.fail,
                     step_id=step_id,
                     run_id=run_id,
-                    kind=error.kind if isinstance(error, StepError) else "permanent",
+                    kind="transient" if kind == "transient" else "permanent",
                     error=text,
-                    error_type=type(error).__name__,
-                    code=_text(error, "code"),
-                    advice=_text(error, "advice"),
+                    error_type=escaped(type(error).__name__),
+                    code=_said(error, "code"),
+                    advice=_said(error, "advice"),
                 )
             )
         except PublicationError as failure:
@@ -245,7 +251,7 @@ class StepRunner:
         return StepFailure(step_id, error)
 
 
-def _text(error: Exception, field: str) -> str | None:
+def _said(error: Exception, field: str) -> str | None:
     """The code or advice of a step error; other exceptions have none (1.8)."""
-    value = getattr(error, field) if isinstance(error, StepError) else None
+    value = getattr(error, field, None) if isinstance(error, StepError) else None
     return None if value is None else escaped(str(value))
