@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statelog.domain.aggregate import Loaded
-from statelog.domain.errors import Conflict, StatelogError
+from statelog.domain.errors import Conflict, OutcomeUnknown, StatelogError
 from statelog.domain.execution import plan as plans
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import ATTEMPT
@@ -33,6 +33,7 @@ from statelog.infrastructure.execution.owed import Owed
 from statelog.infrastructure.execution.plans import new_generation
 from statelog.infrastructure.execution.settle import Recorded, Settler
 from statelog.infrastructure.holders import Holder
+from statelog.infrastructure.logs import about
 from statelog.projections.execution import due
 from statelog.projections.projection import fold
 
@@ -124,7 +125,7 @@ class Coordinator:
         """
         try:
             resolved = self._cycle(plan_id, when, attempted)
-        except StatelogError as error:
+        except (StatelogError, OrchestrationError) as error:
             resolved = Resolved(plan_id, Resolution.ADMISSION_FAILED, str(error))
         self.tell(resolved)
         return resolved
@@ -136,11 +137,12 @@ class Coordinator:
 
     @property
     def owes(self) -> bool:
-        """Whether a close of this process failed and is yet to be written."""
-        return bool(self._owed)
+        """Whether a close, a release or a verdict of this process is yet to be written."""
+        return bool(self._owed) or self.settler.owes
 
     def pay(self) -> None:
-        """Try again the closes that failed (D9)."""
+        """Try again to append what failed (D9)."""
+        self.settler.pay()
         for plan_id, owed in list(self._owed.items()):
             if owed.pay():
                 del self._owed[plan_id]
@@ -158,7 +160,12 @@ class Coordinator:
             try:
                 admitted = self._admit(plan_id, when, attempted)
             except Conflict as conflict:
-                log.info("plan %r changed while it was admitted: %s", plan_id, conflict)
+                log.info(
+                    "plan %r changed while it was admitted: %s",
+                    plan_id,
+                    conflict,
+                    extra=about(plan_id),
+                )
                 continue
             return admitted if isinstance(admitted, Resolved) else self._execute(*admitted)
         return Resolved(plan_id, Resolution.ADMISSION_FAILED, "the plan kept changing")
@@ -187,17 +194,24 @@ class Coordinator:
             execution_authority=request.execution_authority,
             execution_owner=request.execution_owner,
         )
-        self._journal.commit(
-            held,
-            plan.guard(),
-            actor=self.engine.actor,
-            correlation=held.after.state.execution_id,
-            cause=f"{plan.stream}@{plan.version}",
-        )
+        try:
+            self._journal.commit(
+                held,
+                plan.guard(),
+                actor=self.engine.actor,
+                correlation=held.after.state.execution_id,
+                cause=f"{plan.stream}@{plan.version}",
+            )
+        except OutcomeUnknown:
+            self._owe_release(held.after)
+            raise
         return request, held.after
 
     def refusal(
-        self, plan_id: str, when: Collection[Due], attempted: tuple[str, int] | None = None
+        self,
+        plan_id: str,
+        when: Collection[Due] | None = None,
+        attempted: tuple[str, int] | None = None,
     ) -> Resolved | None:
         """Why a cycle would not run the plan now; None when it would."""
         judged = self._judge(plan_id, when, attempted)
@@ -248,33 +262,47 @@ class Coordinator:
 
     def _execute(self, request: RunRequest, slot: Loaded[Slot]) -> Resolved:
         plan_id, execution_id = request.plan.plan_id, slot.state.execution_id or ""
-        about: dict[str, Any] = {
+        known: dict[str, Any] = {
             "plan_generation": request.plan_generation,
             "run_token": request.run_token,
             "execution_id": execution_id,
         }
         if self.cancel.is_set():
-            release = slot.decide(slots.release, execution_id=execution_id, how=slots.NOT_STARTED)
-            self._journal.commit(release, actor=self.engine.actor, correlation=execution_id)
-            return Resolved(plan_id, Resolution.CANCELLED, "cancelled before the start", **about)
-        ended = self.engine.attempt(request.plan, slot, self.cancel)
-        return self._interpret(plan_id, ended, about)
-
-    def _interpret(self, plan_id: str, ended: Ended, about: Mapping[str, Any]) -> Resolved:
-        report, reason = ended.report, "" if ended.error is None else text_of(ended.error)
-        if not ended.published and not ended.fenced:
-            self._owed[plan_id] = Owed(self.engine, ended)
+            self._owe_release(slot)
             self.pay()
-        if not ended.published or not finishes_request(report):
-            return Resolved(plan_id, resolution_of(report), reason, **about, report=report)
-        recorded = self.settler.record(plan_id, about["execution_id"])
+            return Resolved(plan_id, Resolution.CANCELLED, "cancelled before the start", **known)
+        try:
+            ended = self.engine.attempt(request.plan, slot, self.cancel)
+        except (StatelogError, OrchestrationError):
+            self._owe_release(slot)
+            self.pay()
+            raise
+        return self._interpret(plan_id, ended, known)
+
+    def _interpret(self, plan_id: str, ended: Ended, known: Mapping[str, Any]) -> Resolved:
+        report, reason = ended.report, "" if ended.error is None else text_of(ended.error)
+        published = ended.published
+        if not published and not ended.fenced:
+            owed = self._owed[plan_id] = Owed(self.engine, ended)
+            self.pay()
+            filed = None if plan_id in self._owed else owed.filed()
+            published, report = filed is not None, filed or report
+        if not published or not finishes_request(report):
+            return Resolved(plan_id, resolution_of(report), reason, **known, report=report)
+        recorded = self.settler.record(plan_id, known["execution_id"])
         return Resolved(
             plan_id,
             resolution_of(report, recorded.recording),
-            recorded.reason or reason,
-            **about,
+            recorded.reason or (reason if ended.published else ""),
+            **known,
             report=report,
         )
+
+    def _owe_release(self, slot: Loaded[Slot]) -> None:
+        """Owe the release of a reservation whose attempt did not start."""
+        plan_id = str(slot.id)
+        attempt = ATTEMPT.blank_of((plan_id, slot.state.execution_id or ""))
+        self._owed[plan_id] = Owed(self.engine, Ended(None, False, attempt, slot))
 
     @property
     def _journal(self) -> Any:
@@ -289,11 +317,9 @@ class Coordinator:
             resolved.plan_id,
             resolved.resolution.value,
             f" ({resolved.reason})" if resolved.reason else "",
-            extra={
-                "plan": resolved.plan_id,
-                "execution": resolved.execution_id,
-                "resolution": resolved.resolution.value,
-            },
+            extra=about(
+                resolved.plan_id, resolved.execution_id, resolution=resolved.resolution.value
+            ),
         )
 
 

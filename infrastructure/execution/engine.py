@@ -37,6 +37,7 @@ from statelog.infrastructure.execution.stepping import StepFailure, StepInterrup
 from statelog.infrastructure.execution.workdir import WorkDir
 from statelog.infrastructure.execution.writer import AttemptWriter, Listener
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.logs import about
 
 log = logging.getLogger("statelog.execution.engine")
 
@@ -146,7 +147,7 @@ class _Run:
                     self._execute(resolve)
             ending, error = self._normal_ending()
         except Fenced as fenced:
-            log.warning("plan %r: %s", self._plan.plan_id, fenced)
+            log.warning("plan %r: %s", self._plan.plan_id, fenced, extra=self._about())
             return self._ended(None, fenced)
         except BaseException as stopped:
             ending, error = self._abnormal_ending(stopped)
@@ -161,7 +162,12 @@ class _Run:
             cause = error.__cause__ or error
             return Ending("cancelled", diagnostic(cause, self._running)), cause
         if not isinstance(error, OrchestrationError):
-            log.error("plan %r: unexpected error", self._plan.plan_id, exc_info=error)
+            log.error(
+                "plan %r: unexpected error",
+                self._plan.plan_id,
+                exc_info=error,
+                extra=self._about(),
+            )
         return Ending("orchestration_error", diagnostic(error, self._running)), error
 
     @property
@@ -227,7 +233,7 @@ class _Run:
             self._plan.plan_id,
             failed,
             ", ".join(names) or "none",
-            extra={"plan": self._plan.plan_id, "step": failed},
+            extra=self._about(failed),
         )
         return names
 
@@ -242,14 +248,12 @@ class _Run:
     def _close(self, ending: Ending, error: BaseException | None) -> Ended:
         """Publish the closed report, exactly once; when that fails the close is owed (2.3)."""
         if isinstance(error, PublicationError):
-            log.error("plan %r: the report is not published: %s", self._plan.plan_id, error)
             return self._unpublished(ending, error, error)
         try:
             report = close(self._writer, ending, iso(self._engine.clock()))
         except Fenced as fenced:
             return self._ended(None, fenced)
         except PublicationError as failure:
-            log.error("plan %r: the report is not published: %s", self._plan.plan_id, failure)
             return self._unpublished(ending, error, failure)
         log.info(
             "plan %r execution %r ended: %s, %s",
@@ -257,13 +261,19 @@ class _Run:
             report["execution_id"],
             report["termination_reason"],
             report["outcome"],
+            extra=self._about(),
         )
         return self._ended(report, error, published=True)
+
+    def _about(self, step_id: str | None = None) -> dict[str, Any]:
+        return about(self._plan.plan_id, self._writer.slot.state.execution_id, step=step_id)
 
     def _unpublished(
         self, ending: Ending, error: BaseException | None, failure: PublicationError
     ) -> Ended:
         """The report as it stands in memory; a cancelled attempt keeps its own exception."""
+        plan_id = self._plan.plan_id
+        log.error("plan %r: the report is not published: %s", plan_id, failure, extra=self._about())
         why, report = diagnostic(failure), None
         if self._writer.attempt.state.status is AttemptStatus.RUNNING:
             ended_at = iso(self._engine.clock())

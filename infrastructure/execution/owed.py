@@ -1,9 +1,11 @@
-"""A close that a living process owes because its append failed (D9)."""
+"""A close or release that a living process owes because its append failed (D9)."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from statelog.domain.errors import Conflict, StatelogError
 from statelog.domain.execution import slot as slots
@@ -14,6 +16,7 @@ from statelog.domain.times import iso
 from statelog.infrastructure.execution.closing import Ending, close
 from statelog.infrastructure.execution.engine import Ended, Engine
 from statelog.infrastructure.execution.writer import AttemptWriter
+from statelog.infrastructure.logs import about
 
 log = logging.getLogger("statelog.execution")
 
@@ -30,14 +33,41 @@ class Owed:
         try:
             self._pay()
         except (Conflict, Fenced) as error:
-            log.warning("the close is no longer ours to write: %s", error)
+            log.warning(
+                "plan %r: the close is no longer ours to write: %s",
+                self.plan_id,
+                error,
+                extra=about(self.plan_id, self.execution_id),
+            )
         except (StatelogError, PublicationError) as error:
-            log.error("the close is still owed: %s", error)
+            log.error(
+                "plan %r: the close is still owed: %s",
+                self.plan_id,
+                error,
+                extra=about(self.plan_id, self.execution_id),
+            )
             return False
         return True
 
+    @property
+    def plan_id(self) -> str:
+        """The plan of the attempt."""
+        return str(self.ended.slot.id)
+
+    @property
+    def execution_id(self) -> str:
+        """The attempt."""
+        return self.ended.slot.state.execution_id or ""
+
+    def filed(self) -> Mapping[str, Any] | None:
+        """The report, where an append that was taken for failed did land. Raises `StoreError`."""
+        slot = self.engine.journal.load(SLOT, self.ended.slot.id).state
+        if slot.status is not SlotStatus.REPORTING or slot.execution_id != self.execution_id:
+            return None
+        return self.engine.journal.load(ATTEMPT, self.ended.attempt.id).state.report
+
     def _pay(self) -> None:
-        journal, execution_id = self.engine.journal, self.ended.slot.state.execution_id
+        journal, execution_id = self.engine.journal, self.execution_id
         slot = journal.load(SLOT, self.ended.slot.id)
         attempt = journal.load(ATTEMPT, self.ended.attempt.id)
         if slot.state.status is not SlotStatus.HELD or slot.state.execution_id != execution_id:
@@ -53,5 +83,5 @@ class Owed:
                 publication_failure=self.ended.failure,
             )
             return
-        release = slot.decide(slots.release, execution_id=execution_id or "", how=slots.NOT_STARTED)
+        release = slot.decide(slots.release, execution_id=execution_id, how=slots.NOT_STARTED)
         writer.commit(attempt.guard(), release)

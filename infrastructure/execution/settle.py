@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from statelog.domain.aggregate import Loaded
-from statelog.domain.errors import Conflict, OutcomeUnknown, StatelogError, StoreError
+from statelog.domain.errors import Conflict, OutcomeUnknown, Refused, StatelogError, StoreError
 from statelog.domain.event import Event
 from statelog.domain.execution import attempt as attempts
 from statelog.domain.execution import plan as plans
@@ -29,6 +29,7 @@ from statelog.infrastructure.execution.fence import end_marked
 from statelog.infrastructure.execution.writer import AttemptWriter
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.logs import about
 from statelog.projections.execution import due
 from statelog.projections.projection import fold
 
@@ -60,6 +61,7 @@ class Settler:
     interrupt: threading.Event = field(default_factory=threading.Event)
     delays_s: tuple[float, ...] = DELAYS_S
     _spent: dict[str, int] = field(default_factory=dict, init=False)
+    _unsaid: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def recover(self, plan_id: str) -> Recorded | None:
         """Do what the table of D9 says about a slot that is not free.
@@ -81,13 +83,15 @@ class Settler:
 
     def pending(self, slot: Slot) -> bool:
         """Whether a result waits and nobody healthy is about to record it (D10)."""
-        reporting = slot.status is SlotStatus.REPORTING
-        return reporting and (slot.gave_up is not None or not self._alive(slot))
+        if slot.status is not SlotStatus.REPORTING:
+            return False
+        ours = slot.execution_id in self._unsaid
+        return ours or slot.gave_up is not None or not self._alive(slot)
 
     def record(self, plan_id: str, execution_id: str) -> Recorded:
         """One bounded round of recording: three tries, each with a fresh read (4.6)."""
         report = self._report(plan_id, execution_id)
-        reason = "no try was made"
+        reason, extra = "no try was made", about(plan_id, execution_id)
         for at in range(len(self.delays_s) + 1):
             if at:
                 self.interrupt.wait(self.delays_s[at - 1])
@@ -96,12 +100,16 @@ class Settler:
             except (Conflict, OutcomeUnknown, StoreError) as error:
                 reason = str(error)
                 if isinstance(error, StoreError) and not error.retryable:
-                    log.error("plan %r: recording cannot be tried again: %s", plan_id, error)
+                    log.error(
+                        "plan %r: recording cannot be tried again: %s", plan_id, error, extra=extra
+                    )
                     break
-                log.warning("plan %r: recording try %d failed: %s", plan_id, at + 1, error)
+                log.warning(
+                    "plan %r: recording try %d failed: %s", plan_id, at + 1, error, extra=extra
+                )
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
-                log.exception("plan %r: recording failed", plan_id)
+                log.exception("plan %r: recording failed", plan_id, extra=extra)
                 break
         return self._give_up(plan_id, report, reason)
 
@@ -115,8 +123,10 @@ class Settler:
         plan_id, execution_id = str(slot.id), slot.state.execution_id or ""
         report = self._report(plan_id, execution_id)
         if self._may_try(slot.state, plan_id) or not self._would_write(plan_id, report):
+            self.spend(execution_id, self._requested(plan_id))
             return self.record(plan_id, execution_id)
-        return Recorded(Recording.PENDING, report, slot.state.gave_up)
+        _, unsaid = self._unsaid.get(execution_id, ("", None))
+        return Recorded(Recording.PENDING, report, slot.state.gave_up or unsaid)
 
     def _may_try(self, slot: Slot, plan_id: str) -> bool:
         """A round is bought by a newer token; the first one of another process is free (2.7)."""
@@ -192,6 +202,7 @@ class Settler:
             )
         self._told(plan_id, request, reason if superseded else None)
         self._spent.pop(request.execution_id, None)
+        self._unsaid.pop(request.execution_id, None)
         recording = Recording.SUPERSEDED if superseded else Recording.RECORDED
         return Recorded(recording, report, reason)
 
@@ -202,6 +213,7 @@ class Settler:
                 plan_id,
                 request.execution_id,
                 superseded,
+                extra=about(plan_id, request.execution_id),
             )
         else:
             log.info(
@@ -210,25 +222,49 @@ class Settler:
                 request.execution_id,
                 request.outcome,
                 request.run_token,
+                extra=about(plan_id, request.execution_id),
             )
 
     def _give_up(self, plan_id: str, report: Mapping[str, Any], reason: str) -> Recorded:
         """Leave the result pending, in the log if the log takes it (D10)."""
         execution_id = report["execution_id"]
-        log.error("%s", pending_line(plan_id, execution_id, report["outcome"]))
-        self._spent[execution_id] = max(
-            self._spent.get(execution_id, report["run_token"]), self._requested(plan_id)
-        )
+        line = pending_line(plan_id, execution_id, report["outcome"])
+        log.error("%s", line, extra=about(plan_id, execution_id))
+        self.spend(execution_id, report["run_token"])
+        self._say(plan_id, execution_id, reason)
+        return Recorded(Recording.PENDING, report, reason)
+
+    def _say(self, plan_id: str, execution_id: str, reason: str) -> None:
+        """Append the verdict that a result is pending; it is owed when the log does not take it."""
         try:
             slot = self.journal.load(SLOT, plan_id)
-            self.journal.commit(
-                slot.decide(slots.give_up, execution_id=execution_id, reason=reason),
-                actor=self.actor,
-                correlation=execution_id,
-            )
+            if slot.state.status is SlotStatus.REPORTING and slot.state.gave_up != reason:
+                self.journal.commit(
+                    slot.decide(slots.give_up, execution_id=execution_id, reason=reason),
+                    actor=self.actor,
+                    correlation=execution_id,
+                )
+            self._unsaid.pop(execution_id, None)
+        except (Conflict, Refused):
+            self._unsaid.pop(execution_id, None)
         except StatelogError as error:
-            log.error("plan %r: giving up could not be recorded either: %s", plan_id, error)
-        return Recorded(Recording.PENDING, report, reason)
+            self._unsaid[execution_id] = (plan_id, reason)
+            log.error(
+                "plan %r: giving up could not be recorded either: %s",
+                plan_id,
+                error,
+                extra=about(plan_id, execution_id),
+            )
+
+    def pay(self) -> None:
+        """Try again to append the verdicts that failed (D9)."""
+        for execution_id, (plan_id, reason) in list(self._unsaid.items()):
+            self._say(plan_id, execution_id, reason)
+
+    @property
+    def owes(self) -> bool:
+        """Whether a verdict of this process is yet to be written."""
+        return bool(self._unsaid)
 
     def _requested(self, plan_id: str) -> int:
         try:
@@ -260,6 +296,7 @@ class Settler:
             plan_id,
             execution_id,
             f"; ended its commands {ended}" if ended else "",
+            extra=about(plan_id, execution_id),
         )
 
     def _tell_if_given_up(self, plan_id: str) -> None:
@@ -272,6 +309,7 @@ class Settler:
                 "document changes",
                 plan_id,
                 MOST_ABANDONED,
+                extra=about(plan_id),
             )
 
     def spend(self, execution_id: str, run_token: int) -> None:
