@@ -79,7 +79,7 @@ def measure(folder: Path, effort: Effort) -> list[Line]:
     )
     journal.close()
     raw.close()
-    return [at_most("B3", WORK, times, RAW, 1.6), faster("B3", WORK, times, PEER, 1.8)]
+    return [at_most("B3", WORK, times, RAW, 1.6), faster("B3", WORK, times, PEER, 1.8, RAW)]
 
 
 def _ours(journal: Journal, made: deque[Row]) -> Turn:

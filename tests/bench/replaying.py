@@ -38,7 +38,7 @@ def measure(folder: Path, effort: Effort) -> list[Line]:
         effort,
     )
     chains.close()
-    return [at_most("B2", WORK, times, RAW, 1.5), faster("B2", WORK, times, PEER, 8)]
+    return [at_most("B2", WORK, times, RAW, 1.5), faster("B2", WORK, times, PEER, 8, RAW)]
 
 
 def _ours(journal: Journal, plan_id: str, events: list[Recorded]) -> Turn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.bench.rounds import Times, micros, ratio
 
@@ -12,7 +12,8 @@ from tests.bench.rounds import Times, micros, ratio
 class Line:
     """One comparison. `reached` is None where the other side could not be measured.
 
-    Times are microseconds a unit; `figure` is what the goal is about, a ratio or a count.
+    Times are microseconds a unit; `figure` is what the goal is about, a ratio or a count. `limit`
+    is the figure that the raw baseline of the same work has against a peer: what can be reached.
     """
 
     goal: str
@@ -23,6 +24,7 @@ class Line:
     reached: bool | None
     ours_us: float | None = None
     other_us: float | None = None
+    limit: float | None = None
     note: str = ""
 
 
@@ -32,10 +34,11 @@ def at_most(goal: str, work: str, times: Times, other: str, limit: float) -> Lin
     return _line(goal, work, times, other, f"<= {limit} x", figure, figure <= limit)
 
 
-def faster(goal: str, work: str, times: Times, other: str, factor: float) -> Line:
+def faster(goal: str, work: str, times: Times, other: str, factor: float, raw: str) -> Line:
     """The other one takes at least `factor` times as long as we do."""
     figure = ratio(times, other, "statelog")
-    return _line(goal, work, times, other, f">= {factor} x", figure, figure >= factor)
+    line = _line(goal, work, times, other, f">= {factor} x", figure, figure >= factor)
+    return replace(line, limit=ratio(times, other, raw))
 
 
 def absent(goal: str, work: str, other: str, wanted: str, why: str) -> Line:
@@ -50,7 +53,7 @@ def _line(
     return Line(goal, work, other, wanted, figure, reached, ours, theirs)
 
 
-HEAD = ("", "work", "statelog", "beside it", "", "figure", "goal", "reached")
+HEAD = ("", "work", "statelog", "beside it", "", "figure", "limit", "goal", "reached")
 
 
 def table(lines: Sequence[Line]) -> str:
@@ -67,7 +70,8 @@ def _cells(line: Line) -> tuple[str, ...]:
     figure = line.note if line.figure is None else f"{line.figure:.2f}"
     reached = {None: "-", True: "yes", False: "NO"}[line.reached]
     ours, theirs = _time(line.ours_us), _time(line.other_us)
-    return (line.goal, line.work, ours, line.other, theirs, figure, line.wanted, reached)
+    limit = "" if line.limit is None else f"{line.limit:.2f}"
+    return (line.goal, line.work, ours, line.other, theirs, figure, limit, line.wanted, reached)
 
 
 def _time(micros: float | None) -> str:

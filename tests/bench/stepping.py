@@ -47,8 +47,10 @@ def measure(folder: Path, effort: Effort, cache: Path) -> list[Line]:
         each.close()
     return [
         at_most("B6", WORK, times, RAW, 1.5),
-        faster("B6", WORK, times, SAVE, 1.5),
-        faster("B6", WORK, times, PEER, 5) if dbos else absent("B6", WORK, PEER, ">= 5 x", why),
+        faster("B6", WORK, times, SAVE, 1.5, RAW),
+        faster("B6", WORK, times, PEER, 5, RAW)
+        if dbos
+        else absent("B6", WORK, PEER, ">= 5 x", why),
     ]
 
 

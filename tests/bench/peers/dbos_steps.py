@@ -6,11 +6,11 @@ import logging
 import sys
 from time import perf_counter
 
-import pysqlite3
+import pysqlite3  # type: ignore[import-not-found]
 
 sys.modules["sqlite3"] = pysqlite3
 
-from dbos import DBOS  # noqa: E402
+from dbos import DBOS  # type: ignore[import-not-found]  # noqa: E402
 
 
 @DBOS.step()
