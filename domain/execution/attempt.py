@@ -314,10 +314,11 @@ def block(
     ]
 
 
-def report_so_far(attempt: Attempt) -> AttemptReport:
+def report_so_far(attempt: Attempt, interrupted: str | None = None) -> AttemptReport:
     """The open report of an attempt, as its events tell it (1.7).
 
-    Raises `Refused` (`started`) for an attempt that has not started.
+    An `interrupted` step has no outcome, whatever its events say. Raises `Refused` (`started`)
+    for an attempt that has not started.
     """
     start = attempt.start
     if start is None:
@@ -334,7 +335,7 @@ def report_so_far(attempt: Attempt) -> AttemptReport:
         started_at=start.started_at,
         step_ids=[entry["step_id"] for entry in start.steps],
         graph=Graph.of(attempt.deps.items()),
-        outcomes=attempt.outcomes,
+        outcomes={step: how for step, how in attempt.outcomes.items() if step != interrupted},
         failures=failures,
     )
 

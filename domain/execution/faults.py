@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+RUNNING: Final = "running_step_id"
+"""The detail of an attempt-level failure that names the step which got no outcome by it."""
 
 
 class OrchestrationError(Exception):

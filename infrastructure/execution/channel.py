@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,6 +37,7 @@ class StepChannel:
         self._step_id = step_id
         self._monotonic_us = monotonic_us
         self._lock = threading.RLock()
+        self._pid = os.getpid()
         self._held: tuple[float, str | None] | None = None
         self._published_at: int | None = None
         self._closed = False
@@ -62,6 +64,7 @@ class StepChannel:
 
     def progress(self, percent: float, message: str | None) -> None:
         """Publish progress now, or hold it back for the step's next event."""
+        self._only_here()
         with self._lock:
             self._held = (percent, None if message is None else escaped(message))
             now = self._monotonic_us()
@@ -88,7 +91,17 @@ class StepChannel:
             )
         return change
 
+    def _only_here(self) -> None:
+        """Events of a forked child would fence its parent. Raises `PermanentStepError`."""
+        if os.getpid() != self._pid:
+            raise PermanentStepError(
+                "a forked child cannot publish events of its step",
+                code="forked",
+                advice="Publish in the process that runs the step.",
+            )
+
     def _publish(self, decision: Callable[..., Any] | None, **given: Any) -> None:
+        self._only_here()
         with self._lock:
             if self.fault is not None:
                 raise self.fault

@@ -10,7 +10,7 @@ from statelog.domain.execution import attempt as decisions
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import Attempt
 from statelog.domain.execution.endings import finishes_request
-from statelog.domain.execution.faults import OrchestrationError, PreflightRejected
+from statelog.domain.execution.faults import RUNNING, OrchestrationError, PreflightRejected
 from statelog.domain.execution.report import AttemptReport
 from statelog.infrastructure.codec import escaped
 from statelog.infrastructure.execution.writer import AttemptWriter
@@ -56,7 +56,8 @@ def final_report(
     publication_failure: Mapping[str, Any] | None = None,
 ) -> AttemptReport:
     """The closed report of an attempt as its events tell it."""
-    report = decisions.report_so_far(attempt)
+    details = (ending.diagnostic or {}).get("details", {})
+    report = decisions.report_so_far(attempt, interrupted=details.get(RUNNING))
     report = report.closed(ending.reason, ended_at, ending.diagnostic)
     if publication_failure is not None:
         report = report.with_publication_failure(publication_failure)
@@ -69,7 +70,7 @@ def diagnostic(error: BaseException, running: str | None = None) -> dict[str, An
     given: Mapping[str, Any] = getattr(error, "details", {}) if ours else {}
     details = {key: _storable(value) for key, value in given.items()}
     if running is not None:
-        details["running_step_id"] = running
+        details[RUNNING] = running
     return {
         "message": text_of(error),
         "error_type": escaped(type(error).__name__),

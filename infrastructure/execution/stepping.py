@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statelog.domain.execution import attempt as decisions
-from statelog.domain.execution.faults import Fenced, OrchestrationError, PublicationError
+from statelog.domain.execution.faults import RUNNING, Fenced, OrchestrationError, PublicationError
 from statelog.domain.execution.reuse import Fingerprint, Reuse, Run, fingerprint, reuse
 from statelog.domain.execution.spec import PlanSpec, StepSpec
 from statelog.domain.execution.step import (
@@ -19,11 +19,13 @@ from statelog.domain.execution.step import (
 from statelog.infrastructure.codec import escaped
 from statelog.infrastructure.execution.channel import StepChannel
 from statelog.infrastructure.execution.closing import text_of
+from statelog.infrastructure.execution.forked import alone
 from statelog.infrastructure.execution.history import LastParts
 from statelog.infrastructure.execution.params import coerced, resolved_env
 from statelog.infrastructure.execution.storable import storable_artifacts, storable_mapping
 from statelog.infrastructure.execution.workdir import StepDir, WorkDir, hash_inputs
 from statelog.infrastructure.execution.writer import AttemptWriter
+from statelog.infrastructure.logs import about
 
 log = logging.getLogger("statelog.execution.step")
 
@@ -120,9 +122,13 @@ class StepRunner:
                 "plan %r: step %r is not reused, missing: %s",
                 self._plan.plan_id,
                 step_id,
-                ", ".join(verdict.missing_outputs),
+                escaped(", ".join(verdict.missing_outputs)),
+                extra=self._about(step_id),
             )
         return verdict
+
+    def _about(self, step_id: str) -> dict[str, Any]:
+        return about(self._plan.plan_id, self._writer.slot.state.execution_id, step=step_id)
 
     def _commit(self, decision: Callable[..., Any], **given: Any) -> None:
         self._writer.commit(self._writer.attempt.decide(decision, **given))
@@ -152,7 +158,15 @@ class StepRunner:
                 parts=it.fingerprint.parts,
             )
         )
-        it.directory.write_marker(it.fingerprint.value)
+        self._mark(it)
+
+    def _mark(self, it: Evaluation) -> None:
+        """A success without its marker is no outcome of this attempt (5.2)."""
+        try:
+            it.directory.write_marker(it.fingerprint.value)
+        except OrchestrationError as error:
+            error.details[RUNNING] = it.spec.step_id
+            raise
 
     def _called(self, it: Evaluation, context: StepContext, channel: StepChannel) -> StepResult:
         """The function's result; whatever else comes out of it in the engine's terms (1.12)."""
@@ -202,13 +216,15 @@ class StepRunner:
     def _result(self, it: Evaluation, context: StepContext, channel: StepChannel) -> StepResult:
         """Call the function and check what it promised."""
         params = coerced(it.function, resolved_env(it.spec.params))
-        returned = it.function(context, **params)
+        with alone():
+            returned = it.function(context, **params)
         if returned is not None and not isinstance(returned, StepResult):
             log.warning(
                 "plan %r: step %r returned a %s, which is ignored; return a StepResult or nothing",
                 self._plan.plan_id,
                 it.spec.step_id,
                 type(returned).__name__,
+                extra=self._about(it.spec.step_id),
             )
             returned = None
         result = returned or StepResult()

@@ -1,0 +1,47 @@
+"""A step may fork; only the process that called its function goes on as the engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """End a forked child that gets out of the block, by whatever way, as its own program's end.
+
+    It would otherwise write to the attempt a second time, and its parent would be fenced.
+    """
+    own = os.getpid()
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() != own:
+            _leave(error)
+        raise
+    if os.getpid() != own:
+        _leave(None)
+
+
+def _leave(error: BaseException | None) -> NoReturn:
+    code = 0
+    with suppress(BaseException):
+        if isinstance(error, SystemExit):
+            code = _code(error.code)
+        elif error is not None:
+            code = 1
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _code(given: object) -> int:
+    if given is None or isinstance(given, int):
+        return (given or 0) & 0xFF
+    print(given, file=sys.stderr)
+    return 1
