@@ -18,9 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from statelog.domain.errors import StatelogError
 from statelog.domain.execution.due import Due
+from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.request import Claim
-from statelog.infrastructure.execution.coordinator import Coordinator
+from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, tell
 from statelog.infrastructure.execution.engine import Engine
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.holders import Holders
@@ -76,7 +78,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def work(order: Order) -> dict[str, Any]:
-    """Carry the order out; what became of it."""
+    """Carry the order out; what became of it. Raises `StoreError` when there was no chance to."""
     cancel = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: cancel.set())
@@ -102,7 +104,12 @@ def main() -> None:
     order = Order.read(sys.stdin.buffer.readline())
     die_with_parent(order.parent)
     configure(order.log_format, order.log_level)
-    answer = work(order)
+    try:
+        answer = work(order)
+    except StatelogError as error:
+        resolved = Resolved(order.plan_id, Resolution.ADMISSION_FAILED, str(error))
+        tell(resolved)
+        answer = resolved.to_json()
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as result:
         json.dump(answer, result)
 

@@ -127,7 +127,7 @@ class Coordinator:
             resolved = self._cycle(plan_id, when, attempted)
         except (StatelogError, OrchestrationError) as error:
             resolved = Resolved(plan_id, Resolution.ADMISSION_FAILED, str(error))
-        self.tell(resolved)
+        tell(resolved)
         return resolved
 
     def settle(self, plan_id: str) -> Resolved | None:
@@ -308,18 +308,26 @@ class Coordinator:
     def _journal(self) -> Any:
         return self.engine.journal
 
-    def tell(self, resolved: Resolved) -> None:
-        """Log a resolution as loud as it is (4.3)."""
-        level = logging.getLevelName(log_level(resolved.resolution, resolved.report))
-        log.log(
-            level,
-            "plan %r: %s%s",
-            resolved.plan_id,
-            resolved.resolution.value,
-            f" ({resolved.reason})" if resolved.reason else "",
-            extra=about(
-                resolved.plan_id, resolved.execution_id, resolution=resolved.resolution.value
-            ),
+
+def tell(resolved: Resolved) -> None:
+    """Log a resolution as loud as it is (4.3)."""
+    log.log(
+        logging.getLevelName(log_level(resolved.resolution, resolved.report)),
+        "plan %r: %s%s",
+        resolved.plan_id,
+        resolved.resolution.value,
+        f" ({resolved.reason})" if resolved.reason else "",
+        extra=about(resolved.plan_id, resolved.execution_id, resolution=resolved.resolution.value),
+    )
+
+
+def heard(hook: Callable[[Resolved], None], resolved: Resolved) -> None:
+    """Call a hook of the user's; one that fails is told and changes nothing."""
+    try:
+        hook(resolved)
+    except Exception:
+        log.exception(
+            "plan %r: on_resolution failed", resolved.plan_id, extra=about(resolved.plan_id)
         )
 
 
@@ -336,4 +344,4 @@ def _settled(plan_id: str, settled: Recorded) -> Resolved:
     )
 
 
-__all__ = ["Coordinator", "Recording", "Resolved"]
+__all__ = ["Coordinator", "Recording", "Resolved", "heard", "tell"]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import select
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from statelog.domain.errors import StatelogError
+from statelog.domain.errors import StatelogError, StoreError
 from statelog.domain.event import Recorded
 from statelog.domain.execution.due import Due
 from statelog.domain.execution.endings import Resolution
@@ -24,12 +20,16 @@ from statelog.domain.execution.plan import GenerationAssigned, RequestFinished
 from statelog.domain.execution.request import DAEMON, Claim
 from statelog.domain.execution.slot import SLOT, SlotStatus
 from statelog.infrastructure.execution.child import Order
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.children import carried_out
+from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, heard, tell
 from statelog.infrastructure.execution.dispatch import Ask, Attempted, Cancel, Dispatch
 from statelog.infrastructure.execution.engine import Engine
+from statelog.infrastructure.execution.retries import Retries
 from statelog.infrastructure.execution.settle import Settler
+from statelog.infrastructure.follow import Follower
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.logs import about
 from statelog.infrastructure.views import Views
 from statelog.projections.execution import EXECUTION_VIEWS
 from statelog.projections.execution.document import PLAN_EVENTS
@@ -45,8 +45,6 @@ AGAIN: Final = Ask(CLAIM, frozenset({Due.YES}))
 
 LOOK_S: Final = 1.0
 VIEWS_S: Final = 2.0
-_LISTEN_S: Final = 0.2
-_CHUNK: Final = 65536
 
 _OURS: Final = frozenset({RequestFinished, GenerationAssigned})
 """Changes of a document that only executing services make, and that make nothing due."""
@@ -72,6 +70,7 @@ class Daemon:
     log_format: str = "text"
     log_level: str = "INFO"
     _held: set[str] = field(default_factory=set, init=False)
+    _retries: Retries = field(default_factory=Retries, init=False)
 
     def __post_init__(self) -> None:
         self._holders = Holders.of(self.journal.store)
@@ -80,7 +79,12 @@ class Daemon:
         self._dispatch = Dispatch(self._cycle, most=self.most, told=self._told)
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set, then end in the order of section 9."""
+        """Work until `stop` is set, then end in the order of section 9; it may be run again.
+
+        Raises `StoreError` when the store cannot be used any more, ending in the same order.
+        """
+        self._interrupt.clear()
+        self._dispatch.accept()
         self._holders.sweep()
         with (
             self._holders.take("daemon") as holder,
@@ -90,16 +94,29 @@ class Daemon:
             engine = Engine(self.journal, self.work_root, self.path, self.actor)
             self._judge = Coordinator(engine, self._settler, holder, CLAIM)
             log.info("started on %s, at most %d plans at once", self.journal.store, self.most)
-            showing = threading.Thread(target=self._show, args=(views, stop), daemon=True)
-            showing.start()
-            self._start_pass(views)
-            looked = 0.0
-            while not stop.is_set():
+            with self._shown(views):
+                try:
+                    self._start_pass(views)
+                    self._follow(follower, stop)
+                finally:
+                    self._drain()
+            log.info("stopped")
+
+    def _follow(self, follower: Follower, stop: threading.Event) -> None:
+        """Changes of documents as they come, and once a second what time may have changed."""
+        looked = 0.0
+        while not stop.is_set():
+            try:
                 self._noted(follower.batch(LOOK_S))
                 if time.monotonic() - looked >= LOOK_S:
-                    self._look_for_the_dead()
                     looked = time.monotonic()
-            self._stop(showing, views)
+                    self._look_for_the_dead()
+                    self._look_again()
+            except StoreError as error:
+                if not error.retryable:
+                    raise
+                log.error("the log cannot be read: %s", error)
+                stop.wait(LOOK_S)
 
     def _start_pass(self, views: Views) -> None:
         """Every plan whose slot is taken, and every plan that is due (D11)."""
@@ -122,6 +139,7 @@ class Daemon:
             elif recorded.name in _SLOT_NAMES:
                 self._held.add(plan_id)
         for plan_id in changed:
+            log.debug("plan %r changed", plan_id, extra=about(plan_id))
             self._dispatch.request(plan_id, CHANGED)
 
     def _look_for_the_dead(self) -> None:
@@ -132,7 +150,9 @@ class Daemon:
             try:
                 slot = self.journal.load(SLOT, plan_id).state
             except StatelogError as error:
-                log.error("plan %r: its slot cannot be read: %s", plan_id, error)
+                log.error(
+                    "plan %r: its slot cannot be read: %s", plan_id, error, extra=about(plan_id)
+                )
                 continue
             if slot.status is SlotStatus.FREE:
                 self._held.discard(plan_id)
@@ -141,27 +161,38 @@ class Daemon:
             elif not self._settler.waits(slot, plan_id):
                 self._dispatch.request(plan_id, AGAIN)
 
+    def _look_again(self) -> None:
+        """What failed for reasons that pass: verdicts that are owed, plans that had no chance."""
+        self._settler.pay()
+        for plan_id, ask in self._retries.due(time.monotonic()):
+            self._dispatch.request(plan_id, ask)
+
     def _cycle(
         self, plan_id: str, ask: Ask, attempted: Attempted | None, cancel: Cancel
     ) -> Resolved:
         """Settle and judge here; what may run runs in a child of its own, which tells of it."""
-        resolved = self._settled_or_refused(plan_id, ask, attempted)
-        if resolved is None:
-            resolved = self._in_a_child(plan_id, ask, attempted, cancel)
+        try:
+            resolved = self._settled_or_refused(plan_id, ask, attempted)
+            if resolved is None:
+                resolved = self._in_a_child(plan_id, ask, attempted, cancel)
+            else:
+                tell(resolved)
+        except (StatelogError, OSError) as error:
+            resolved = Resolved(plan_id, Resolution.ADMISSION_FAILED, str(error))
+            tell(resolved)
+        if resolved.resolution is Resolution.ADMISSION_FAILED:
+            self._retries.add(plan_id, ask, time.monotonic())
         else:
-            self._judge.tell(resolved)
+            self._retries.forget(plan_id)
         return resolved
 
     def _settled_or_refused(
         self, plan_id: str, ask: Ask, attempted: Attempted | None
     ) -> Resolved | None:
-        try:
-            settled = self._judge.settle(plan_id)
-            if settled is not None and settled.resolution is Resolution.FINALIZATION_PENDING:
-                return settled
-            return self._judge.refusal(plan_id, ask.when, attempted)
-        except StatelogError as error:
-            return Resolved(plan_id, Resolution.ADMISSION_FAILED, str(error))
+        settled = self._judge.settle(plan_id)
+        if settled is not None and settled.resolution is Resolution.FINALIZATION_PENDING:
+            return settled
+        return self._judge.refusal(plan_id, ask.when, attempted)
 
     def _in_a_child(
         self, plan_id: str, ask: Ask, attempted: Attempted | None, cancel: Cancel
@@ -189,75 +220,51 @@ class Daemon:
         return resolved
 
     def _died(self, plan_id: str, code: int, *, cancelled: bool) -> Resolved:
-        """Look again at once: an abandoned attempt is closed and followed (D9, D11)."""
+        """Look again at once at an attempt it abandoned, which is closed and followed (D9, D11)."""
         reason = f"the attempt's process ended with exit code {code}"
-        resolution = Resolution.CANCELLED if cancelled else Resolution.UNFINISHED
+        resolution = Resolution.CANCELLED
         if not cancelled:
-            self._dispatch.request(plan_id, AGAIN)
+            resolution = Resolution.UNFINISHED
+            if self.journal.load(SLOT, plan_id).state.status is SlotStatus.FREE:
+                resolution = Resolution.ADMISSION_FAILED
+                reason += " before it had the plan"
+            else:
+                self._dispatch.request(plan_id, AGAIN)
         resolved = Resolved(plan_id, resolution, reason)
-        self._judge.tell(resolved)
+        tell(resolved)
         return resolved
 
     def _told(self, resolved: Resolved) -> None:
         if self.on_resolution is not None:
-            try:
-                self.on_resolution(resolved)
-            except Exception:
-                log.exception("on_resolution failed")
+            heard(self.on_resolution, resolved)
 
-    def _show(self, views: Views, stop: threading.Event) -> None:
-        """Keep the views at most two seconds behind; one that fails is told and tried again."""
-        while not stop.wait(VIEWS_S):
-            try:
-                views.catch_up()
-            except StatelogError as error:
-                log.error("the views cannot be brought up to date: %s", error)
+    @contextmanager
+    def _shown(self, views: Views) -> Iterator[None]:
+        """Keep the views at most two seconds behind meanwhile, and up to date at the end."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._show, args=(views, ended), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            self._catch_up(views)
 
-    def _stop(self, showing: threading.Thread, views: Views) -> None:
-        """Refuse and signal first, then drain, then the views (9)."""
+    def _show(self, views: Views, ended: threading.Event) -> None:
+        while not ended.wait(VIEWS_S):
+            self._catch_up(views)
+
+    def _catch_up(self, views: Views) -> None:
+        """Views that fail are told and tried again."""
+        try:
+            views.catch_up()
+        except StatelogError as error:
+            log.error("the views cannot be brought up to date: %s", error)
+
+    def _drain(self) -> None:
+        """Refuse and signal first, then wait for the running steps (9)."""
         self._dispatch.refuse()
         self._interrupt.set()
         log.info("stopping: running steps finish first")
         self._dispatch.drain()
-        showing.join()
-        with suppress(StatelogError):
-            views.catch_up()
-        log.info("stopped")
-
-
-def carried_out(order: Order, cancel: Cancel) -> tuple[dict[str, Any] | None, int]:
-    """Run a child to its end and answer what it wrote, if anything, and its exit code.
-
-    `cancel` is handed on as SIGTERM. The calling thread must outlive the child, because the
-    child is killed when the thread that started it ends.
-    """
-    reading, writing = os.pipe()
-    command = [sys.executable, "-m", "statelog.infrastructure.execution.child", str(writing)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=2, pass_fds=(writing,))
-    os.close(writing)
-    with suppress(BrokenPipeError):
-        assert child.stdin is not None
-        child.stdin.write(order.line())
-        child.stdin.close()
-    cancel.then(child.terminate)
-    received = _received(reading, child)
-    code = child.wait()
-    try:
-        return json.loads(received), code
-    except ValueError:
-        return None, code
-
-
-def _received(reading: int, child: subprocess.Popen[bytes]) -> bytes:
-    """What the child wrote until it ended: what it forked may keep the pipe open for longer."""
-    received = b""
-    with os.fdopen(reading, "rb", buffering=0) as result:
-        ended = False
-        while not ended:
-            ended = child.poll() is not None
-            while select.select([result], [], [], 0 if ended else _LISTEN_S)[0]:
-                chunk = result.read(_CHUNK)
-                if not chunk:
-                    return received
-                received += chunk
-    return received

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 from statelog.domain.execution.request import DAEMON, Claim
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, heard
 from statelog.infrastructure.execution.engine import Engine
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.execution.writer import Listener
@@ -20,8 +20,9 @@ class Worker:
     """Executes plans of the daemon's authority from one journal, as one living holder.
 
     `work_root` holds the work directories, `path` the folders of step modules. `listener` is told
-    of the events of its attempts once they are committed. Use it as a context manager or `close`
-    it: a closed worker counts as dead, and what it had not finished may be taken over.
+    of the events of its attempts once they are committed, `on_resolution` of what became of each
+    `run`, in its thread. Use it as a context manager or `close` it: a closed worker counts as dead,
+    and what it had not finished may be taken over.
     """
 
     def __init__(
@@ -32,7 +33,9 @@ class Worker:
         path: Sequence[Path | str],
         actor: str,
         listener: Listener | None = None,
+        on_resolution: Callable[[Resolved], None] | None = None,
     ) -> None:
+        self._on_resolution = on_resolution
         self._cancel = threading.Event()
         holders = Holders.of(journal.store)
         holders.sweep()
@@ -54,7 +57,19 @@ class Worker:
         What it cannot do is the resolution's to say (`not_eligible`, `duplicate` ...), not an
         exception's.
         """
-        return self._coordinator.cycle(plan_id)
+        resolved = self._coordinator.cycle(plan_id)
+        if self._on_resolution is not None:
+            heard(self._on_resolution, resolved)
+        return resolved
+
+    def pay(self) -> bool:
+        """Append what is owed because an append failed; whether nothing is owed any more (D9).
+
+        `run` does it first. A worker that stays alive and may not be asked to run for long calls
+        this from time to time, because nobody else may write for it while it lives.
+        """
+        self._coordinator.pay()
+        return not self._coordinator.owes
 
     def stop(self) -> None:
         """Ask, from any thread, to end the running attempt after its running step."""
