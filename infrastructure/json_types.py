@@ -186,8 +186,7 @@ class Shape:
     def __init__(self, cls: type[Any]) -> None:
         self.cls = cls
         self._fields: dict[str, Field[Any]] = {field.name: field for field in fields(cls)}
-        self._keys = tuple(sorted(self._fields))
-        self._seen: set[tuple[type, ...]] = set()
+        self._seen: set[tuple[tuple[str, ...], tuple[type, ...]]] = set()
         self._readers: dict[str, Reader] = {}
         self._deep: tuple[tuple[str, Reader], ...] = ()
 
@@ -204,7 +203,7 @@ class Shape:
             except TypeError as error:
                 raise TypeError(f"{self.cls.__qualname__}.{name}: {error}") from None
         self._deep = tuple(
-            (name, self._readers[name]) for name in self._keys if not _is_flat(hints[name])
+            (name, self._readers[name]) for name in self._fields if not _is_flat(hints[name])
         )
 
     def read(self, payload: Any) -> Any:
@@ -220,13 +219,11 @@ class Shape:
         """
         if type(payload) is not dict:
             raise _wrong(payload, "an object")
-        if tuple(payload) != self._keys:
-            return self._made(self._checked(payload))
-        kinds = tuple(map(type, payload.values()))
-        if kinds not in self._seen:
+        kind = (tuple(payload), tuple(map(type, payload.values())))
+        if kind not in self._seen:
             made = self._made(self._checked(payload))
-            if len(self._seen) < _MANY:
-                self._seen.add(kinds)
+            if len(payload) == len(self._fields) and len(self._seen) < _MANY:
+                self._seen.add(kind)
             return made
         name = ""
         try:

@@ -100,7 +100,7 @@ class _Signature:
     defaults: Mapping[str, Any]
 
 
-def _signature(function: Function) -> _Signature:
+def _signature(function: Any) -> _Signature:
     """Evaluated once a function: annotations cost more than the rest of a step."""
     return _remembered(function) if isinstance(function, Hashable) else _evaluated(function)
 
