@@ -64,6 +64,7 @@ class RunOnce:
     coordinator: Coordinator
     say: Say = print
     cancel: threading.Event = field(init=False)
+    _told_of: dict[str, str | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.cancel = self.coordinator.cancel
@@ -76,23 +77,34 @@ class RunOnce:
         is saved as a new generation. Raises `Invalid` for a body that cannot be saved.
         """
         plan_id = PlanSpec.from_json(body).plan_id
+        while adopt and not self.cancel.is_set() and self.held_by_others(plan_id):
+            self.cancel.wait(_LOOK_S)
+        prepared = self.prepare(plan_id, body, adopt=adopt)
+        return prepared if prepared is not None else self.coordinator.cycle(plan_id)
+
+    def prepare(
+        self, plan_id: str, body: Mapping[str, Any], *, adopt: bool, draft: bool = False
+    ) -> Resolved | None:
+        """Bring the document to an open request of ours; a resolution when that ends it.
+
+        With `draft` what is saved waits to be approved, and so does a draft that is there.
+        """
         for _ in range(_TRIES):
             try:
-                prepared = self._prepare(plan_id, body, adopt=adopt)
+                return self._prepare(plan_id, body, adopt=adopt, draft=draft)
             except Conflict:
                 continue
-            return prepared if prepared is not None else self.coordinator.cycle(plan_id)
         return Resolved(plan_id, Resolution.ADMISSION_FAILED, "the plan kept changing")
 
-    def _prepare(self, plan_id: str, body: Mapping[str, Any], *, adopt: bool) -> Resolved | None:
-        """Bring the document to an open request of ours; a resolution when that ends it."""
+    def _prepare(
+        self, plan_id: str, body: Mapping[str, Any], *, adopt: bool, draft: bool
+    ) -> Resolved | None:
         plan = self.plans.find(plan_id)
         if plan.state.status is PlanStatus.ABSENT:
-            return self._save(body, f"plan {plan_id!r} is new: saved and approved")
+            return self._save(body, f"plan {plan_id!r} is new", draft=draft)
         refused = self._not_ours(plan, adopt=adopt)
         if refused is not None:
             return refused
-        self._wait_for_slot(plan_id, adopt=adopt)
         if self.cancel.is_set():
             return Resolved(plan_id, Resolution.CANCELLED, "interrupted while waiting")
         same = self.plans.same_body(plan.state, body)
@@ -106,16 +118,20 @@ class RunOnce:
         if not same:
             return self._save(
                 body,
-                f"plan {plan_id!r} changed: saved and approved as a new generation",
+                f"plan {plan_id!r} changed",
+                draft=draft,
                 rev=self.plans.load(plan_id).version if settled else plan.version,
             )
-        return self._request(self.plans.load(plan_id) if settled else plan)
+        return self._request(self.plans.load(plan_id) if settled else plan, draft=draft)
 
-    def _save(self, body: Mapping[str, Any], told: str, rev: int | None = None) -> Resolved | None:
+    def _save(
+        self, body: Mapping[str, Any], news: str, *, draft: bool, rev: int | None = None
+    ) -> Resolved | None:
         self.plans.save(
-            body, approve=True, rev=rev, authority=RUN_ONCE, owner=self.coordinator.holder.id
+            body, approve=not draft, rev=rev, authority=RUN_ONCE, owner=self.coordinator.holder.id
         )
-        self.say(told)
+        how = "saved as a draft" if draft else "saved and approved"
+        self.say(f"{news}: {how}{'' if rev is None else ' as a new generation'}")
         return None
 
     def _not_ours(self, plan: Loaded[Plan], *, adopt: bool) -> Resolved | None:
@@ -142,23 +158,22 @@ class RunOnce:
         owner = self.coordinator.holder.id
         return (plan.execution_authority, plan.execution_owner) == (RUN_ONCE, owner)
 
-    def _wait_for_slot(self, plan_id: str, *, adopt: bool) -> None:
-        """While a living holder has the plan an adopting session waits (D13)."""
-        told = False
-        while adopt and not self.cancel.is_set():
-            slot = self.plans.journal.load(SLOT, plan_id).state
-            free = slot.status is SlotStatus.FREE or not self.holders.alive(slot.holder)
-            if free or slot.gave_up is not None:
-                return
-            if not told:
-                self.say(f"plan {plan_id!r}: waiting for execution {slot.execution_id} to end")
-            told = True
-            self.cancel.wait(_LOOK_S)
+    def held_by_others(self, plan_id: str) -> bool:
+        """Whether a living holder has the plan: an adopting session waits for it (D13)."""
+        slot = self.plans.journal.load(SLOT, plan_id).state
+        free = slot.status is SlotStatus.FREE or not self.holders.alive(slot.holder)
+        if free or slot.gave_up is not None:
+            return False
+        if self._told_of.get(plan_id) != slot.execution_id:
+            self._told_of[plan_id] = slot.execution_id
+            self.say(f"plan {plan_id!r}: waiting for execution {slot.execution_id} to end")
+        return True
 
-    def _request(self, plan: Loaded[Plan]) -> Resolved | None:
+    def _request(self, plan: Loaded[Plan], *, draft: bool) -> Resolved | None:
         """Own an unchanged plan and see that a request is open."""
         plan_id, state = str(plan.id), plan.state
-        if state.status is not PlanStatus.APPROVED:
+        approved = state.status is PlanStatus.APPROVED
+        if not approved and not draft:
             return Resolved(
                 plan_id,
                 Resolution.NOT_ELIGIBLE,
@@ -167,7 +182,9 @@ class RunOnce:
         if not self._mine(state):
             owner = self.coordinator.holder.id
             self.plans.adopt(plan_id, authority=RUN_ONCE, owner=owner, rev=plan.version)
-        if request_state("approved", state.run_token, state.executed_run_token) == "finished":
+        if not approved:
+            self.say(f"plan {plan_id!r} is unchanged: a draft")
+        elif request_state("approved", state.run_token, state.executed_run_token) == "finished":
             token = self.plans.request(plan_id).state.run_token
             self.say(f"plan {plan_id!r} is unchanged: run {token} requested")
         else:

@@ -264,7 +264,7 @@ def test_a_pending_result_of_a_dead_run_is_settled_by_a_daemon(lab: Lab) -> None
 def test_the_attempt_of_a_dead_holder_is_closed_whatever_the_plan_says(lab: Lab) -> None:
     """Case 135: also of a draft."""
     with lab.session() as dead:
-        dead._prepare("p", lab.body(a_step("a")), adopt=False)
+        dead.prepare("p", lab.body(a_step("a")), adopt=False)
         dead.coordinator._admit("p")
     Plans(lab.journal, "alice").draft("p")
     with service(lab):

@@ -617,7 +617,7 @@ def run_engine(lab: Lab, *steps, policy: str = "fail_fast"):
     """Admit a plan by hand and run the bare engine."""
     with lab.session() as session:
         body = lab.body(*steps, policy=policy)
-        session._prepare("p", body, adopt=False)
+        session.prepare("p", body, adopt=False)
         request, slot = session.coordinator._admit("p")  # type: ignore[misc]
         return lab.engine().attempt(request.plan, slot)
 

@@ -55,7 +55,7 @@ def test_a_reservation_of_a_dead_holder_is_voided_and_a_late_start_refused(lab: 
     """Case 121."""
     with lab.session() as dead:
         body = lab.body(a_step("a"))
-        dead._prepare("p", body, adopt=False)
+        dead.prepare("p", body, adopt=False)
         _, slot = dead.coordinator._admit("p")  # type: ignore[misc]
     assert lab.run(a_step("a")).succeeded
     words = lab.names("plan/p")
@@ -71,7 +71,7 @@ def test_a_late_start_that_read_before_the_takeover_is_fenced(lab: Lab) -> None:
 
     with lab.session() as dead:
         body = lab.body(a_step("a"))
-        dead._prepare("p", body, adopt=False)
+        dead.prepare("p", body, adopt=False)
         _, slot = dead.coordinator._admit("p")  # type: ignore[misc]
         late = _Run(lab.engine(), PlanSpec.from_json(body), slot, threading.Event())
     assert lab.run(a_step("a")).succeeded
@@ -87,7 +87,7 @@ def test_a_dead_holders_attempt_is_closed_and_its_late_writes_are_refused(lab: L
     holder = holders.take(RUN_ONCE)
     session = lab.run_once(holders, holder)
     body = lab.body(a_step("a", "wait"), a_step("b", "ok", "a"))
-    session._prepare("p", body, adopt=False)
+    session.prepare("p", body, adopt=False)
     request, slot = session.coordinator._admit("p")  # type: ignore[misc]
     thread = threading.Thread(target=lambda: ended.append(lab.engine().attempt(request.plan, slot)))
     thread.start()
@@ -166,7 +166,7 @@ def test_a_failed_run_runs_its_open_request_again(lab: Lab) -> None:
 def test_the_external_command_of_a_dead_attempt_is_ended_first(lab: Lab) -> None:
     """Case 133."""
     with lab.session() as dead:
-        dead._prepare("p", lab.body(a_step("a")), adopt=False)
+        dead.prepare("p", lab.body(a_step("a")), adopt=False)
         _, slot = dead.coordinator._admit("p")  # type: ignore[misc]
     execution_id = slot.state.execution_id
     command = subprocess.Popen(
@@ -181,7 +181,7 @@ def test_the_external_command_of_a_dead_attempt_is_ended_first(lab: Lab) -> None
 def test_a_next_execution_id_is_above_the_floor_of_a_clock_set_back(lab: Lab) -> None:
     """Case 98, also of an attempt that never started."""
     with lab.session() as dead:
-        dead._prepare("p", lab.body(a_step("a")), adopt=False)
+        dead.prepare("p", lab.body(a_step("a")), adopt=False)
         dead.coordinator._admit("p")
     floor = lab.slot.floor
     with lab.session(clock=lambda: 1_000_000) as session:
@@ -206,7 +206,7 @@ def test_a_failed_reservation_is_admission_failed_and_nothing_runs(lab: Lab) -> 
 def test_a_second_admission_while_held_is_a_duplicate_and_changes_nothing(lab: Lab) -> None:
     """Case 100, first half."""
     with lab.session() as session:
-        session._prepare("p", lab.body(a_step("a")), adopt=False)
+        session.prepare("p", lab.body(a_step("a")), adopt=False)
         session.coordinator._admit("p")
         before = lab.names("plan/p")
         resolved = session.coordinator.cycle("p")
