@@ -96,14 +96,21 @@ class Holders:
             os.close(descriptor)
 
     def who(self, id: str) -> dict[str, Any] | None:
-        """What a holder said of itself: `pid` and `host`; none when its file is gone."""
+        """Which process a holder is: its `pid` and `host`; none when its file is gone.
+
+        Where only a forked child keeps the lock of a process that is gone, the pid is the child's.
+        """
         if self._folder is None:
             return {"pid": os.getpid(), "host": platform.node()} if id in self._own else None
         try:
             found = json.loads(self._file(id).read_bytes())
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        keepers = _keepers(self._file(id)) if found.get("host") == platform.node() else ()
+        gone = bool(keepers) and found.get("pid") not in keepers
+        return {**found, "pid": keepers[0]} if gone else found
 
     def sweep(self) -> int:
         """Remove the files of dead holders; answers how many."""
@@ -160,6 +167,18 @@ class Holders:
             return False
         finally:
             os.close(descriptor)
+
+
+def _keepers(path: Path) -> tuple[int, ...]:
+    """Processes of this user that have a file open, oldest first; none without `/proc`."""
+    found = []
+    with suppress(OSError):
+        wanted = path.stat()
+        for link in Path("/proc").glob("[0-9]*/fd/*"):
+            with suppress(OSError):
+                if os.path.samestat(link.stat(), wanted):
+                    found.append(int(link.parts[2]))
+    return tuple(sorted(set(found)))
 
 
 def _lock_now(descriptor: int, kind: int) -> bool:

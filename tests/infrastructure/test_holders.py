@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,40 @@ def test_a_holder_lives_until_it_lets_go(holders: Holders):
         assert other.living() == (holder.id,)
     assert not other.alive(holder.id)
     assert other.known() == ()
+
+
+def test_a_forked_child_that_keeps_the_lock_is_named(holders: Holders):
+    """D8: the plan stays held until the child ends, so its pid is the one to look for."""
+    read, write = os.pipe()
+    first = os.fork()
+    if not first:
+        child = 0
+        try:
+            holder = holders.take("gone", "1")
+            child = os.fork()
+            if child:
+                os.write(write, f"{os.getpid()} {child}".encode())
+            else:
+                os.close(write)
+                signal.pause()
+                holder.release()
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(first, 0)
+    with open(read, "rb") as pipe:
+        told, child = map(int, pipe.read().split())
+    try:
+        assert told == first
+        assert holders.alive("gone:1")
+        assert holders.who("gone:1")["pid"] == child
+    finally:
+        os.kill(child, signal.SIGKILL)
+    until_dead = time.monotonic() + 20
+    while holders.alive("gone:1"):
+        assert time.monotonic() < until_dead
+        time.sleep(0.005)
+    assert holders.who("gone:1")["pid"] == first
 
 
 def test_a_dead_holders_file_is_swept_and_a_living_one_kept(holders: Holders):
