@@ -19,7 +19,7 @@ from statelog.domain.execution.request import (
 from statelog.domain.execution.request import (
     generation as usable_generation,
 )
-from statelog.domain.execution.spec import Json, PlanSpec
+from statelog.domain.execution.spec import Json, PlanSpec, path_part
 from statelog.domain.lifecycle import SAME, Lifecycle
 
 
@@ -230,21 +230,6 @@ PLAN = Aggregate(
         name="plan",
     ),
 )
-
-
-def path_part(value: Json, field: str) -> str:
-    """One path part (D5): a non-empty string of at most 255 bytes. Raises `Invalid`."""
-    if not isinstance(value, str):
-        raise Invalid(field, "must be a string")
-    try:
-        size = len(value.encode("utf-8"))
-    except UnicodeEncodeError:
-        raise Invalid(field, "holds a lone surrogate; use text that is valid UTF-8") from None
-    if not 0 < size <= 255:
-        raise Invalid(field, f"must have 1 to 255 UTF-8 bytes, not {size}")
-    if value in (".", "..") or any(mark in value for mark in "/\\\0"):
-        raise Invalid(field, f"{value!r} is not one path part: no '/', '\\', NUL, '.' or '..'")
-    return value
 
 
 def _token(value: Json, field: str, least: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from statelog.domain.errors import Invalid
 from statelog.domain.execution.endings import Resolution
-from statelog.domain.execution.spec import Json, PlanSpec
+from statelog.domain.execution.spec import Json, PlanSpec, path_part
 
 DAEMON: Final = "daemon"
 RUN_ONCE: Final = "run_once"
@@ -170,6 +170,8 @@ def admit(document: Document | None, claim: Claim) -> AdmissionVerdict:
         return _no(Resolution.NOT_ELIGIBLE, _why_not_eligible(document))
     try:
         plan = PlanSpec.from_json(document.body)
+        path_part(plan.plan_id, "plan.plan_id")
+        path_part(plan.realm, "plan.realm")
     except Invalid as error:
         return _no(Resolution.INVALID_DOCUMENT, str(error))
     if plan.plan_id != document.plan_id:

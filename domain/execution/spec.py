@@ -94,6 +94,21 @@ class PlanSpec:
         }
 
 
+def path_part(value: Json, field: str) -> str:
+    """One path part (D5): a non-empty string of at most 255 bytes. Raises `Invalid`."""
+    if not isinstance(value, str):
+        raise Invalid(field, "must be a string")
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise Invalid(field, "holds a lone surrogate; use text that is valid UTF-8") from None
+    if not 0 < size <= 255:
+        raise Invalid(field, f"must have 1 to 255 UTF-8 bytes, not {size}")
+    if value in (".", "..") or any(mark in value for mark in "/\\\0"):
+        raise Invalid(field, f"{value!r} is not one path part: no '/', '\\', NUL, '.' or '..'")
+    return value
+
+
 def _mapping(value: Json, place: str) -> Mapping[str, Json]:
     if not isinstance(value, Mapping):
         raise Invalid(place, f"must be a mapping, not {_kind(value)}")

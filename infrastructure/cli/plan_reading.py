@@ -220,7 +220,7 @@ def _explained(told: dict[str, Any]) -> str:
 
 def _known(plan_id: str) -> str:
     """The id, if a plan can have it. Raises `Invalid`."""
-    from statelog.domain.execution.plan import path_part
+    from statelog.domain.execution.spec import path_part
 
     return path_part(plan_id, "plan_id")
 

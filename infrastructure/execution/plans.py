@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from statelog.domain.aggregate import Loaded
-from statelog.domain.errors import NotFound, Refused, StoreError
+from statelog.domain.errors import Conflict, NotFound, Refused, StoreError
 from statelog.domain.execution import plan as decisions
 from statelog.domain.execution.endings import Recording
-from statelog.domain.execution.plan import PLAN, Plan, PlanStatus, path_part
+from statelog.domain.execution.plan import PLAN, Plan, PlanStatus
 from statelog.domain.execution.request import DAEMON
-from statelog.domain.execution.spec import PlanSpec
+from statelog.domain.execution.slot import SLOT
+from statelog.domain.execution.spec import PlanSpec, path_part
 from statelog.infrastructure.codec import dump
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Committed, Journal
+
+_TRIES: Final = 5
 
 
 def new_generation() -> str:
@@ -132,11 +135,24 @@ class Plans:
         Raises `Refused` (`result_pending`) when that result could not be recorded.
         """
         found = self.load(plan_id)
-        if rev is None or rev == found.version:
-            settled = self._settle(plan_id)
-            found = self.load(plan_id) if settled else found
-            rev = found.version
-        return self._execute(plan_id, decisions.adopt, rev, authority=authority, owner=owner)
+        if self.holders is None or rev not in (None, found.version):
+            expect = found.version if rev is None else rev
+            return self._execute(plan_id, decisions.adopt, expect, authority=authority, owner=owner)
+        for tries_left in reversed(range(_TRIES)):
+            slot = self.journal.load(SLOT, plan_id)
+            if self._settle(plan_id, self.holders):
+                found = self.load(plan_id)
+                continue
+            change = found.decide(decisions.adopt, authority=authority, owner=owner)
+            if not change.events:
+                return Committed((), (found,), self.journal.head())
+            try:
+                # an attempt that ends meanwhile may leave a result to settle first
+                return self.journal.commit(change, slot.guard(), actor=self.actor)
+            except Conflict as conflict:
+                if conflict.stream != slot.stream or not tries_left:
+                    raise
+        raise Conflict(found.stream, found.version, self.find(plan_id).version)
 
     def same_body(self, plan: Plan, body: Mapping[str, Any]) -> bool:
         """Whether a body says what the stored one says, defaults written out or not."""
@@ -146,10 +162,9 @@ class Plans:
             return False
         return dump(stored.to_json()) == dump(PlanSpec.from_json(body).to_json())
 
-    def _settle(self, plan_id: str) -> bool:
-        if self.holders is None:
-            return False
-        settled = Settler(self.journal, self.holders, self.actor).recover(plan_id)
+    def _settle(self, plan_id: str, holders: Holders) -> bool:
+        """Recover what a dead holder left; whether a result was settled."""
+        settled = Settler(self.journal, holders, self.actor).recover(plan_id)
         if settled is not None and settled.recording is Recording.PENDING:
             reason = f"a result of plan {plan_id!r} is pending: {settled.reason}"
             raise self._refused(self.find(plan_id), reason, rule="result_pending")

@@ -183,6 +183,16 @@ def test_a_body_that_cannot_be_read_or_is_of_another_plan_is_an_invalid_document
     assert admit(parked, DAEMON).resolution is Resolution.NOT_ELIGIBLE
 
 
+@pytest.mark.parametrize("odd", ["a/b", "..", "", "a\0", "x" * 256, "\ud800", None, 7], ids=repr)
+@pytest.mark.parametrize("field", ["plan_id", "realm"])
+def test_an_imported_id_that_is_not_one_path_part_is_an_invalid_document(field: str, odd: Any):
+    """D5: a plan `a/b` would share the work directories of step `b` of plan `a`."""
+    body = {**BODY, field: odd}
+    verdict = admit(document(plan_id=body["plan_id"], body=body), DAEMON)
+    assert verdict.resolution is Resolution.INVALID_DOCUMENT
+    assert f"plan.{field}" in verdict.reason
+
+
 @pytest.mark.parametrize("value", [None, "", 7, ["g"]], ids=repr)
 def test_only_a_missing_generation_asks_for_one(value: Any):
     """case 72: with one assigned the same read is admitted."""
