@@ -83,7 +83,7 @@ class Plans:
         plan_id = checked_body(body).plan_id
         found = self.find(plan_id)
         if found.state.status is not PlanStatus.ABSENT and not force and rev is None:
-            raise self._refused(
+            raise self.refused(
                 found,
                 f"plan {plan_id!r} exists at revision {found.version}: "
                 "save over it with --force or --rev",
@@ -167,11 +167,11 @@ class Plans:
         settled = Settler(self.journal, holders, self.actor).recover(plan_id)
         if settled is not None and settled.recording is Recording.PENDING:
             reason = f"a result of plan {plan_id!r} is pending: {settled.reason}"
-            raise self._refused(self.find(plan_id), reason, rule="result_pending")
+            raise self.refused(self.find(plan_id), reason, rule="result_pending")
         return settled is not None
 
-    def _refused(self, plan: Loaded[Plan], reason: str, rule: str) -> Refused:
-        """What is raised, after it was kept as evidence as far as the store takes it (D12)."""
+    def refused(self, plan: Loaded[Plan], reason: str, rule: str) -> Refused:
+        """The error that says no, once it is kept as evidence as far as the store takes it (D12)."""
         with suppress(StoreError):
             self.journal.refuse(
                 actor=self.actor,

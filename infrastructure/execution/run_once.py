@@ -146,10 +146,12 @@ class RunOnce:
             reason = f"another run has it (pid {who.get('pid', 'unknown')})"
         else:
             reason = f"its authority is {state.execution_authority!r}"
+        reason = f"{reason}; take it over with --adopt"
+        self.plans.refused(plan, reason, rule=Resolution.NOT_AUTHORIZED.value)
         return Resolved(
             str(plan.id),
             Resolution.NOT_AUTHORIZED,
-            f"{reason}; take it over with --adopt",
+            reason,
             plan_generation=state.plan_generation,
             run_token=state.run_token,
         )

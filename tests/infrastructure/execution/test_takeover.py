@@ -139,11 +139,15 @@ def test_the_plan_of_a_living_run_is_refused_unless_adopted(lab: Lab) -> None:
 
 
 def test_a_daemons_plan_is_refused_unless_adopted(lab: Lab) -> None:
+    """D12: what a rule forbids is kept as evidence."""
     body = lab.body(a_step("a"))
     Plans(lab.journal, "bob").save(body, approve=True)
     with lab.session() as session:
         refused = session.run(body)
         assert refused.resolution is Resolution.NOT_AUTHORIZED
+        (kept,) = lab.journal.refusals()
+        assert (kept.stream, kept.version, kept.rule) == ("plan/p", 2, "not_authorized")
+        assert kept.reason == refused.reason
         assert session.run(body, adopt=True).succeeded
 
 
