@@ -65,6 +65,7 @@ class _Walk:
         same: Callable[[World], Hashable] | None,
     ) -> None:
         self.actions = actions
+        self.processes = {action.by for action in actions if action.by is not None}
         self.worlds = [(each.name, each.world) for each in invariants if each.world]
         self.moves = [(each.name, each.move) for each in invariants if each.move]
         self.goals = {each.name: each.goal for each in invariants if each.goal}
@@ -100,8 +101,9 @@ class _Walk:
         """Try every action in a world; answers the worlds seen for the first time."""
         __tracebackhide__ = True
         before = self.start.at(self.keys[number])
+        dead = {name for name in self.processes if not before.alive(name)}
         for action in self.actions:
-            if action.by is not None and not before.alive(action.by):
+            if action.by in dead:
                 continue
             for after in self._happens(action, before, number):
                 self.transitions += 1

@@ -34,6 +34,7 @@ class Space:
         self.names: list[tuple[str, str]] = []
         self.blanks: list[Any] = []
         self.cells: list[Any] = [None]
+        self._processes: dict[str, int] = {}
         self._numbers: dict[Hashable, int] = {}
         self._frozen: dict[int, tuple[Any, Hashable]] = {}
 
@@ -42,14 +43,20 @@ class Space:
         slot = self.slots.get((id, aggregate.name))
         if slot is None:
             blank = aggregate.blank_of(id)
-            slot = self.slot("stream", blank.stream, blank)
+            slot = self._slot("stream", blank.stream, blank)
             self.slots[id, aggregate.name] = slot
         if self.blanks[slot].aggregate is not aggregate:
             raise ValueError(f"{self.names[slot][1]} belongs to another aggregate")
         return slot
 
-    def slot(self, kind: str, name: str, blank: Any) -> int:
-        """The place of a stream or a process in every key."""
+    def process_slot(self, name: str) -> int:
+        """The place of a process in every key."""
+        slot = self._processes.get(name)
+        if slot is None:
+            slot = self._processes[name] = self._slot("process", name, None)
+        return slot
+
+    def _slot(self, kind: str, name: str, blank: Any) -> int:
         slot = self.slots.setdefault((kind, name, None), len(self.names))
         if slot == len(self.names):
             self.names.append((kind, name))
@@ -146,13 +153,13 @@ class World:
 
     def remember(self, process: str, memory: Hashable) -> World:
         """The process, alive, with this as all that it remembers."""
-        slot = self._space.slot("process", process, None)
+        slot = self._space.process_slot(process)
         number = 0 if memory is None else self._space.number(slot, memory, content=memory)
         return World(self._space, _with(self._key, slot, number), self._appended)
 
     def memory(self, process: str) -> Any:
         """What a process remembers; None before it remembered anything and when it is dead."""
-        held = self._get(self._space.slot("process", process, None))
+        held = self._get(self._space.process_slot(process))
         return None if held is DEAD else held
 
     def crash(self, process: str) -> World:
@@ -161,7 +168,7 @@ class World:
 
     def alive(self, process: str) -> bool:
         """Whether the process has not crashed, or was started again."""
-        return self._get(self._space.slot("process", process, None)) is not DEAD
+        return self._get(self._space.process_slot(process)) is not DEAD
 
     @property
     def appended(self) -> tuple[tuple[str, Event], ...]:
@@ -178,8 +185,9 @@ class World:
         return World(self._space, key)
 
     def _get(self, slot: int) -> Any:
-        number = self._key[slot] if slot < len(self._key) else 0
-        return self._space.cells[number] if number else self._space.blanks[slot]
+        key, space = self._key, self._space
+        number = key[slot] if slot < len(key) else 0
+        return space.cells[number] if number else space.blanks[slot]
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """(`stream`, name, loaded) and (`process`, name, memory) of all but what is blank."""
