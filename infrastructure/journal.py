@@ -271,6 +271,14 @@ class Journal(Application[str]):
             return iter(())
         return map(_read, self._log.whole(after, last, tuple(names or ()), limit))
 
+    def rows(self, *, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+        """Rows of the whole log as they are stored, hashes included, bounded as those of `read`."""
+        return self._log.whole(after, self.head() if upto is None else upto, (), None)
+
+    def stray_positions(self) -> list[int]:
+        """Positions below 1, where no event can be and nothing else would look."""
+        return list(self._log.strays())
+
     def latest(self, prefix: str, name: str) -> Iterator[Recorded]:
         """Events of one stored name below a prefix, newest first."""
         return map(_read, self._log.newest(prefix, name))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli import log_seal
 from statelog.infrastructure.cli.common import Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import table
@@ -23,9 +24,11 @@ EXAMPLES: Final = """
 Examples:
   statelog log history reads-qc
   statelog log history plan/reads-qc/slot --since 120 --json
+  statelog log tail --follow
   statelog log refusals
 """
 
+_TAIL: Final = 10
 _ENCODED: Final = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 
 
@@ -33,7 +36,9 @@ def add_to(app: click.Group) -> None:
     """Register the group and its commands."""
     log = group(app, "log", HELP, EXAMPLES)
     _history(log)
+    _tail(log)
     _refusals(log)
+    log_seal.add_to(log)
 
 
 def _history(log: click.Group) -> None:
@@ -60,11 +65,32 @@ def _history(log: click.Group) -> None:
             for recorded in journal.history(stream, after=since):
                 found = True
                 if settings.as_json:
-                    emit(_event(recorded))
+                    emit(event_line(recorded))
                 else:
                     show(_line(recorded))
             if not found and next(journal.history(stream), None) is None:
                 raise NotFound("stream", stream)
+
+
+def _tail(log: click.Group) -> None:
+    @command(log, "tail", epilog="Example: statelog log tail --since 1200 --follow | jq .name")
+    @click.option(
+        "--since",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Only events after position N (default: the last ten).",
+    )
+    @click.option("--follow", is_flag=True, help="Go on with events as they come, until Ctrl-C.")
+    def tail(settings: Settings, *, since: int | None, follow: bool) -> None:
+        """Print the end of the log as JSON lines, each event once and in order."""
+        with settings.journal() as journal:
+            after = max(0, journal.head() - _TAIL) if since is None else since
+            with journal.follow(after=after) as follower:
+                events = follower.ready()
+                while events or follow:
+                    for recorded in events:
+                        emit(event_line(recorded))
+                    events = follower.batch() if follow else follower.ready()
 
 
 def stream_prefix(text: str) -> str:
@@ -84,7 +110,8 @@ def stream_prefix(text: str) -> str:
         raise Invalid("prefix", f"{text!r} names no stream: {error}") from None
 
 
-def _event(recorded: Recorded) -> dict[str, Any]:
+def event_line(recorded: Recorded) -> dict[str, Any]:
+    """One event as a JSON line."""
     from statelog.domain.times import iso
 
     return {

@@ -122,6 +122,10 @@ class LogRecorder(ApplicationRecorder):
     def close(self) -> None:
         """Give up everything; every later call raises `StoreError` closed."""
 
+    def strays(self) -> Sequence[int]:
+        """Positions below 1: none, unless somebody put a row there by hand."""
+        return ()
+
     @property
     def writable(self) -> bool:
         """Whether events can be appended."""

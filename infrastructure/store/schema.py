@@ -70,6 +70,7 @@ FOLDED_UPTO = (
     "SELECT position, version, name, schema, data FROM events "
     "WHERE stream = ? AND position <= ? ORDER BY version"
 )
+STRAYS = "SELECT position FROM events WHERE position < 1 ORDER BY position"
 TIME_AT = "SELECT time FROM events WHERE position = ?"
 
 REFUSE = (

@@ -167,6 +167,10 @@ class SqliteRecorder(LogRecorder):
         given = (after, upto, exact, *names, after, upto, low, high, *names)
         return self.connections.read_numbers(sql, given)
 
+    def strays(self) -> array[int]:
+        """Positions below 1."""
+        return self.connections.read_numbers(schema.STRAYS, ())
+
     def rows_at(self, positions: Sequence[int]) -> Sequence[Row]:
         """Rows at these positions, in order of position."""
         wanted = list(positions)

@@ -20,8 +20,8 @@ CLOCK = {"now", "utcnow", "today"}
 DOMAINS = {path.name for path in (ROOT / "domain").iterdir() if (path / "__init__.py").exists()}
 DOORS = {"cli", "http", "toplevel"}
 """Folders of the infrastructure that put the others together."""
-FRAMEWORK = {"testing": {"store"}}
-"""The contract suites hold every store to the file format."""
+FRAMEWORK = {"testing": {"store"}, "audit": {"store"}}
+"""The contract suites hold every store to the file format, and audits every log."""
 
 PURE = sources("domain", "projections")
 PRODUCT = sources(*LAYERS)
@@ -143,6 +143,8 @@ def test_only_the_lifecycle_knows_transitions():
         (("infrastructure", "testing"), ("domain", "execution"), False),
         (("infrastructure", "testing"), ("infrastructure", "store"), True),
         (("infrastructure", "store"), ("infrastructure", "testing"), False),
+        (("infrastructure", "audit"), ("infrastructure", "store"), True),
+        (("infrastructure", "audit"), ("infrastructure", "execution"), False),
         (("infrastructure", "cli"), ("infrastructure", "execution"), True),
     ],
 )

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 HEAVY = {
-    *("eventsourcing", "hypothesis", "orjson", "pytest", "rich", "sqlite_utils", "transitions"),
+    *(
+        "cryptography",
+        "eventsourcing",
+        "hypothesis",
+        "orjson",
+        "pytest",
+        "rich",
+        "sqlite_utils",
+        "transitions",
+    ),
     *("yaml",),
 }
 
