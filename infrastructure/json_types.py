@@ -221,10 +221,13 @@ class Shape:
             raise _wrong(payload, "an object")
         kind = (tuple(payload), tuple(map(type, payload.values())))
         if kind not in self._seen:
-            made = self._made(self._checked(payload))
-            if len(payload) == len(self._fields) and len(self._seen) < _MANY:
-                self._seen.add(kind)
-            return made
+            values = self._checked(payload)
+            if len(payload) == len(self._fields):
+                # `vars` of an instance must not tell whether it was the first of its kind.
+                values = {name: values[name] for name in payload}
+                if len(self._seen) < _MANY:
+                    self._seen.add(kind)
+            return self._made(values)
         name = ""
         try:
             for name, reader in self._deep:

@@ -127,7 +127,8 @@ def _result(event: StepSucceeded | StepSkipped | StepFailed) -> Mapping[str, Any
     if isinstance(event, StepSkipped):
         return _NOTHING
     if isinstance(event, StepSucceeded):
-        artifacts = [dict(vars(artifact)) for artifact in event.artifacts]
+        names = ("digest", "key", "path")
+        artifacts = [{name: getattr(each, name) for name in names} for each in event.artifacts]
         return {"artifacts": artifacts, "metrics": event.metrics}
-    names = ("error", "kind", "code", "advice")
-    return {"error": {name: getattr(event, name) for name in names}}
+    of_error = ("error", "kind", "code", "advice")
+    return {"error": {name: getattr(event, name) for name in of_error}}

@@ -184,6 +184,27 @@ def test_what_cannot_be_read_says_where_and_why(name, schema, payload, why):
     assert why in str(caught.value)
 
 
+@dataclass(frozen=True)
+class Part:
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Whole:
+    parts: tuple[Part, ...]
+    made: int = 0
+
+
+def test_the_first_of_a_kind_is_like_all_that_follow():
+    """A view that shows `vars` of an event would else be another in each process."""
+    payload = {"made": 1, "parts": [{"digest": "d", "key": "k"}] * 2}
+    for _ in range(2):
+        whole = from_json(Whole, payload)
+        assert list(vars(whole)) == ["made", "parts"]
+        assert [list(vars(part)) for part in whole.parts] == [["digest", "key"]] * 2
+
+
 def test_a_payload_like_one_seen_before_is_still_checked():
     """The short cut for a known set of keys and types does not swallow a fault inside."""
     good = encode(Everything("", 1, points=(Point(1),), names=("a",)))
