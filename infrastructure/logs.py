@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
-from statelog.domain.times import iso
-
 FIELDS: Final = ("plan", "execution", "step", "resolution")
 """Extra fields of a record: which plan, attempt and step it is of, and a resolution."""
 
@@ -110,4 +108,6 @@ def logged(log_format: str = "text", level: str = "INFO") -> Iterator[None]:
 
 
 def _time(record: logging.LogRecord) -> str:
+    from statelog.domain.times import iso
+
     return iso(int(record.created * 1_000_000))

@@ -11,13 +11,16 @@ import click
 
 from statelog import __version__
 from statelog.infrastructure.cli import (
+    daemon,
     lifecycles,
     log,
     plan_commands,
     plan_reading,
+    plan_settle,
     run,
     store,
     views,
+    watch,
 )
 from statelog.infrastructure.cli.common import (
     FAILED,
@@ -34,7 +37,9 @@ EXAMPLES = """
 \b
 Examples:
   statelog run plan.json                    run a plan and record its result
+  statelog daemon --path steps              run whatever is due, as a service
   statelog plan status reads-qc             where its newest attempt is
+  statelog plan watch reads-qc              the same as it changes
   statelog plan explain reads-qc report     why a step is in its state
   statelog log history reads-qc             every event of it
   statelog views verify                     every view equals its rebuild
@@ -78,8 +83,11 @@ def app(context: click.Context) -> None:
 
 
 run.add_to(app)
+daemon.add_to(app)
 plans = plan_commands.add_to(app)
+plan_settle.add_to(plans)
 plan_reading.add_to(plans)
+watch.add_to(plans)
 log.add_to(app)
 views.add_to(app)
 lifecycles.add_to(app)

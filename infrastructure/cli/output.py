@@ -6,28 +6,32 @@ A reader that went away (`| head`) ends the output quietly; it never ends the wo
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
+
+from statelog.infrastructure.logs import printable
+
+__all__ = ["emit", "printable", "show", "stdout_is_gone", "stdout_to_stderr", "tell"]
 
 _KEPT: Final = "\n"
 
 
-def emit(value: Any, *, pretty: bool = False) -> None:
-    """Print one JSON value on stdout: on one line, or `pretty` for people."""
-    ascii_only = (getattr(sys.stdout, "encoding", None) or "").lower() not in ("utf-8", "utf8")
+def emit(value: Any, *, pretty: bool = False, file: TextIO | None = None) -> None:
+    """Print one JSON value on stdout or `file`: on one line, or `pretty` for people."""
+    encoding = getattr(file or sys.stdout, "encoding", None) or ""
+    ascii_only = encoding.lower() not in ("utf-8", "utf8")
     text = json.dumps(value, ensure_ascii=ascii_only, indent=2 if pretty else None)
-    click.echo("".join(c if _shown(c) else _json_escape(c) for c in text))
+    click.echo("".join(c if _shown(c) else _json_escape(c) for c in text), file=file)
 
 
-def show(text: str) -> None:
-    """Print text for people on stdout."""
-    click.echo(text)
+def show(text: str, file: TextIO | None = None) -> None:
+    """Print text for people on stdout or `file`."""
+    click.echo(text, file=file)
 
 
 def tell(line: str) -> None:
@@ -36,13 +40,6 @@ def tell(line: str) -> None:
         click.echo(printable(line), err=True)
     except OSError:
         _to_nowhere(2)
-
-
-def printable(text: str) -> str:
-    """The text on one line, with control characters written out, so that none steers a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _text_escape(c) for c in text)
 
 
 def stdout_is_gone() -> None:
@@ -58,10 +55,6 @@ def _json_escape(character: str) -> str:
     return json.dumps(character)[1:-1] if ord(character) > 0x7F else f"\\u{ord(character):04x}"
 
 
-def _text_escape(character: str) -> str:
-    return " " if character in "\n\t" else character.encode("unicode_escape").decode()
-
-
 def _to_nowhere(descriptor: int) -> None:
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -70,33 +63,31 @@ def _to_nowhere(descriptor: int) -> None:
 
 
 @contextmanager
-def stdout_to_stderr() -> Iterator[None]:
-    """Whatever steps and their commands print goes to stderr: stdout is for results."""
-    try:
-        sys.stdout.flush()
+def stdout_to_stderr() -> Iterator[TextIO]:
+    """Send what steps and their commands print to stderr; yields where results go meanwhile."""
+    results, kept = sys.stdout, None
+    with suppress(OSError, AttributeError):
+        results.flush()
         kept = os.dup(1)
+        results = _moved(results)
         os.dup2(2, 1)
-    except (OSError, AttributeError):
-        kept = None
     try:
         with redirect_stdout(sys.stderr):
-            yield
+            yield results
     finally:
         if kept is not None:
             os.dup2(kept, 1)
             os.close(kept)
+        if results is not sys.stdout:
+            with suppress(OSError):
+                results.close()
 
 
-class _Printable(logging.Formatter):
-    """Log lines hold what steps said; a traceback keeps its lines."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(map(printable, super().format(record).split("\n")))
-
-
-def log_to_stderr() -> None:
-    """Show log lines from WARNING on stderr, unless logging was set up already."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Printable("%(levelname)s %(name)s: %(message)s"))
-    handler.handleError = lambda record: None  # type: ignore[method-assign]
-    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+def _moved(stdout: TextIO) -> TextIO:
+    """The same place by another descriptor, which steps and their commands do not know."""
+    try:
+        if stdout.fileno() != 1:
+            return stdout
+    except OSError:
+        return stdout
+    return os.fdopen(os.dup(1), "w", 1, encoding=stdout.encoding, errors=stdout.errors)

@@ -13,6 +13,7 @@ from statelog.infrastructure.cli.tables import counted, facts, table
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
+    from statelog.infrastructure.views import Views
 
 ATTEMPT = click.option(
     "--attempt", metavar="EXECUTION_ID", help="Of this attempt (default: the newest one)."
@@ -32,12 +33,18 @@ def _show(plan: click.Group) -> None:
     @command(plan, "show", epilog="Example: statelog plan show reads-qc")
     @PLAN_ID
     def show_document(settings: Settings, *, plan_id: str) -> None:
-        """Print a plan's document: approval, tokens, authority, body and last recorded result."""
+        """Print a plan's document: approval, tokens, authority, body and last recorded result.
+
+        `pending_result` says which result waits to be recorded, and why; null when none does.
+        """
+        from statelog.infrastructure.cli.status import pending_result
+
         with settings.journal() as journal, settings.views(journal) as views:
             document = views.get("plan_document", _known(plan_id))
-        if document is None:
-            raise _missing("plan", plan_id)
-        emit(document, pretty=not settings.as_json)
+            if document is None:
+                raise _missing("plan", plan_id)
+            pending = pending_result(journal, plan_id)
+        emit({**document, "pending_result": pending}, pretty=not settings.as_json)
 
 
 def _list(plan: click.Group) -> None:
@@ -48,27 +55,36 @@ def _list(plan: click.Group) -> None:
         With --json one line a plan: its summary, the state of its `request` (open, parked or
         finished) and its newest `attempt`.
         """
-        from statelog.domain.execution.request import request_state
-
         with settings.journal() as journal, settings.views(journal) as views:
-            plans = [line for _, line in views.rows("plan_summary")]
-            attempts = {id: seen["attempt"] for id, seen in views.rows("plan_status")}
-        for line in plans:
-            tokens = (line["run_token"], line["executed_run_token"])
-            line["request"] = request_state(line["status"], *tokens)
-            line["attempt"] = attempts.get(line["plan_id"])
+            plans = listed(views)
         if settings.as_json:
             for line in plans:
                 emit(line)
-        elif plans:
-            show(table(_LIST, [_row(line) for line in plans]))
         else:
-            show("no plans")
+            show(plan_table(plans))
 
 
 _LIST: Final = (
     *("plan", "status", "authority", "request", "last recorded", "newest attempt", "execution"),
 )
+
+
+def listed(views: Views) -> list[dict[str, Any]]:
+    """One line a plan: its summary, the state of its request, and its newest attempt."""
+    from statelog.domain.execution.request import request_state
+
+    plans = [line for _, line in views.rows("plan_summary")]
+    attempts = {id: seen["attempt"] for id, seen in views.rows("plan_status")}
+    for line in plans:
+        tokens = (line["run_token"], line["executed_run_token"])
+        line["request"] = request_state(line["status"], *tokens)
+        line["attempt"] = attempts.get(line["plan_id"])
+    return plans
+
+
+def plan_table(plans: list[dict[str, Any]]) -> str:
+    """The lines of all plans as people read them."""
+    return table(_LIST, [_row(line) for line in plans]) if plans else "no plans"
 
 
 def _row(line: dict[str, Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from statelog.domain.execution.attempt_events import (
 from statelog.domain.times import iso_seconds
 from statelog.infrastructure.cli.output import tell
 from statelog.infrastructure.cli.tables import table
+from statelog.projections.execution.streams import plan_of
 
 REUSED = "nothing it depends on changed"
 
@@ -43,10 +44,15 @@ class Seen:
 
 
 class RunProgress:
-    """Listens to an attempt's events; `quiet` keeps the lines back, not the table."""
+    """Listens to the events of one attempt after another.
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    `quiet` keeps the lines back, not the table; `named` puts the plan into each line.
+    """
+
+    def __init__(self, *, quiet: bool = False, named: bool = False) -> None:
         self._quiet = quiet
+        self._named = named
+        self._execution_id: str | None = None
         self.steps: dict[str, Seen] = {}
 
     def __call__(self, events: Sequence[Recorded]) -> None:
@@ -56,28 +62,33 @@ class RunProgress:
 
     def _one(self, recorded: Recorded) -> None:
         match recorded.event:
-            case Started(steps=steps):
+            case Started(execution_id=execution_id, steps=steps):
+                self._execution_id = execution_id
                 self.steps = {str(s["step_id"]): Seen(str(s["step_name"])) for s in steps}
             case StepStarted(step_id=step_id, why=why):
                 seen = self._seen(step_id)
                 seen.state, seen.started, seen.why = "running", recorded.time, "; ".join(why)
-                self._say(recorded, step_id, "started", seen.why)
+                self.say(recorded, step_id, "started", seen.why)
             case StepProgress(step_id=step_id, progress=percent, message=message):
-                self._say(recorded, step_id, f"{percent:.0f} %", message or "")
+                self.say(recorded, step_id, f"{percent:.0f} %", message or "")
             case StepSucceeded(step_id=step_id):
                 seen = self._ended(recorded, step_id, "succeeded")
-                self._say(recorded, step_id, "succeeded", seen.seconds)
+                self.say(recorded, step_id, "succeeded", seen.seconds)
             case StepSkipped(step_id=step_id):
                 self._ended(recorded, step_id, "reused").note = REUSED
-                self._say(recorded, step_id, "reused", "")
+                self.say(recorded, step_id, "reused", "")
             case StepFailed(step_id=step_id) as failed:
                 note = _failure(vars(failed))
                 self._ended(recorded, step_id, "failed").note = note
-                self._say(recorded, step_id, "failed", note)
+                self.say(recorded, step_id, "failed", note)
             case StepBlocked(step_id=step_id, failed_ancestors=ancestors):
                 note = f"by {', '.join(ancestors)}"
                 self._ended(recorded, step_id, "blocked").note = note
-                self._say(recorded, step_id, "blocked", note)
+                self.say(recorded, step_id, "blocked", note)
+
+    def has_seen(self, execution_id: str | None) -> bool:
+        """Whether these are the steps of that attempt."""
+        return bool(self.steps) and execution_id == self._execution_id
 
     def table(self, report: Mapping[str, Any] | None) -> str:
         """The steps of the attempt: state, time, and why."""
@@ -95,10 +106,12 @@ class RunProgress:
         seen.state, seen.ended = state, recorded.time
         return seen
 
-    def _say(self, recorded: Recorded, step_id: str, word: str, note: str) -> None:
+    def say(self, recorded: Recorded, step_id: str, word: str, note: str) -> None:
+        """Tell one thing that happened to a step."""
         if not self._quiet:
             clock = iso_seconds(recorded.time)[11:19]
-            tell(f"{clock}  {step_id}  {word}{f'  {note}' if note else ''}")
+            plan = f"{plan_of(recorded)}  " if self._named else ""
+            tell(f"{clock}  {plan}{step_id}  {word}{f'  {note}' if note else ''}")
 
 
 def _settled(step_id: str, seen: Seen, report: Mapping[str, Any]) -> Seen:

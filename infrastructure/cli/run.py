@@ -1,28 +1,24 @@
-"""`statelog run`: a plan file to a recorded result, here and now."""
+"""`statelog run`: plan files to recorded results, here and now."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from statelog.infrastructure.cli.common import Settings, command
-from statelog.infrastructure.cli.output import (
-    emit,
-    log_to_stderr,
-    printable,
-    show,
-    stdout_to_stderr,
-    tell,
-)
+from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT
+from statelog.infrastructure.cli.output import emit, printable, show, stdout_to_stderr, tell
 from statelog.infrastructure.cli.plan_commands import PARAM
 from statelog.infrastructure.cli.signals import stoppable
 
 if TYPE_CHECKING:
     from statelog.infrastructure.cli.progress import RunProgress
     from statelog.infrastructure.execution.coordinator import Resolved
+    from statelog.infrastructure.execution.session import Finished, Wish
     from statelog.infrastructure.journal import Journal
 
 EXAMPLES = """
@@ -30,7 +26,8 @@ EXAMPLES = """
 Examples:
   statelog run plan.json
   statelog run plan.json --param align.threads=8 --param "align.reads=R1.fq"
-  statelog --store lab.db run plan.json --work-root /scratch/lab --json
+  statelog run lane1.json lane2.json --json
+  statelog run plan.json --draft --timeout 3600
 """
 
 
@@ -38,12 +35,10 @@ def add_to(group: click.Group) -> None:
     """Register the command."""
 
     @command(group, "run", epilog=EXAMPLES)
-    @click.argument("plan_file", type=click.Path(path_type=Path))
-    @click.option(
-        "--work-root",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Where steps work (default: $STATELOG_WORK_ROOT, else <store>.work).",
+    @click.argument(
+        "plan_files", nargs=-1, required=True, metavar="PLAN_FILE...", type=click.Path()
     )
+    @WORK_ROOT
     @click.option(
         "--path",
         "path",
@@ -55,65 +50,100 @@ def add_to(group: click.Group) -> None:
     @click.option(
         "--adopt", is_flag=True, help="Take the plan over from the daemon or another run."
     )
+    @click.option("--draft", is_flag=True, help="Save it as a draft, and wait for its approval.")
+    @click.option(
+        "--timeout",
+        type=click.FloatRange(min=0),
+        default=1800,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for plans to become executable; what runs or is queued still runs.",
+    )
+    @LOG_FORMAT
+    @VERBOSE
     @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
     def run(
         settings: Settings,
         *,
-        plan_file: Path,
+        plan_files: tuple[str, ...],
         work_root: Path | None,
         path: tuple[Path, ...],
         params: tuple[str, ...],
-        adopt: bool,
-        quiet: bool,
+        log_format: str,
+        verbose: bool,
+        **options: Any,
     ) -> int:
-        """Run PLAN_FILE here and record its result.
+        """Run each PLAN_FILE here and record its result, one at a time.
 
         A new plan is saved and approved. An unchanged one is settled, or run again with every step
-        reused that still holds; a changed one becomes a new generation. Exit code 0: success is
-        recorded; 1: anything else; 2: the file cannot be used; 130: Ctrl-C.
+        reused that still holds; a changed one becomes a new generation. Exit code 0: every success
+        is recorded; 1: anything else; 2: a file cannot be used; 130: Ctrl-C.
         """
-        from statelog.infrastructure.execution.planfile import read_plan, with_params
+        from statelog.infrastructure.logs import logged
 
-        body = with_params(read_plan(plan_file), list(params))
-        folders = path or (plan_file.absolute().parent,)
-        return _run(settings, body, root=work_root, path=folders, adopt=adopt, quiet=quiet)
+        wishes = _wishes(plan_files, path, params)
+        with logged(log_format, "INFO" if verbose else "WARNING"):
+            return _run(settings, wishes, root=work_root, **options)
+
+
+def _wishes(files: tuple[str, ...], path: tuple[Path, ...], params: tuple[str, ...]) -> list[Wish]:
+    """Every file read and checked, before anything is saved. Raises `Invalid`."""
+    from statelog.domain.errors import Invalid
+    from statelog.infrastructure.execution.planfile import read_plan, with_params
+    from statelog.infrastructure.execution.plans import checked_body
+    from statelog.infrastructure.execution.session import Wish
+
+    if params and len(files) > 1:
+        raise Invalid("--param", "is for one plan file at a time")
+    wishes: dict[str, Wish] = {}
+    for file in map(Path, files):
+        body = with_params(read_plan(file), list(params))
+        plan_id = checked_body(body).plan_id
+        if plan_id in wishes:
+            raise Invalid("PLAN_FILE", f"plan {plan_id!r} is in two of the files")
+        folders = path or (file.absolute().parent,)
+        wishes[plan_id] = Wish(body, [folder.absolute() for folder in folders])
+    return list(wishes.values())
 
 
 def _run(
     settings: Settings,
-    body: dict[str, Any],
+    wishes: list[Wish],
     *,
     root: Path | None,
-    path: tuple[Path, ...],
-    adopt: bool,
     quiet: bool,
+    **options: Any,
 ) -> int:
-    from statelog.domain.execution.endings import exit_code
+    from statelog.domain.execution.endings import combined_exit_code
     from statelog.infrastructure.cli.progress import RunProgress
-    from statelog.infrastructure.execution.plans import checked_body
     from statelog.infrastructure.execution.run_once import session
+    from statelog.infrastructure.execution.session import Session
     from statelog.infrastructure.execution.workdir import work_root
 
-    checked_body(body)
-    log_to_stderr()
-    progress = RunProgress(quiet=quiet)
+    progress = RunProgress(quiet=quiet, named=len(wishes) > 1)
     with settings.journal(create=True) as journal:
         with (
             session(
                 journal,
                 actor=settings.who,
                 work_root=work_root(settings.store_path, root, os.environ).absolute(),
-                path=[folder.absolute() for folder in path],
+                path=[],
                 listener=progress,
                 say=lambda line: None if quiet else tell(line),
             ) as running,
             stoppable(running.cancel) as stopped,
-            stdout_to_stderr(),
+            stdout_to_stderr() as stdout,
         ):
-            resolved = running.run(body, adopt=adopt)
+            results = Results(stdout, progress, as_json=settings.as_json)
+            finished = Session(
+                running, ended=results, timeout_s=options.pop("timeout"), **options
+            ).run(wishes)
         _catch_up(settings, journal)
-    settings.code = exit_code(resolved.resolution, resolved.report, interrupted=stopped.interrupted)
-    _show(settings, resolved, progress)
+    settings.code = combined_exit_code(
+        each.code(interrupted=stopped.interrupted) for each in finished
+    )
+    if results.lost is not None and results.lost.errno != errno.EPIPE:
+        raise results.lost
     return settings.code
 
 
@@ -128,19 +158,49 @@ def _catch_up(settings: Settings, journal: Journal) -> None:
         tell(f"warning: the views are behind the log: {error}")
 
 
-def _show(settings: Settings, resolved: Resolved, progress: RunProgress) -> None:
-    told = {"finalized": "recorded"}.get(resolved.resolution.value, resolved.resolution.value)
-    told = told.replace("_", " ")
-    if resolved.report is None:
-        tell(f"error: plan {resolved.plan_id!r} was not run ({told}): {resolved.reason}")
-    if settings.as_json:
-        emit(resolved.to_json())
-    if settings.as_json or resolved.report is None:
-        return
-    if progress.steps:
-        show(f"{progress.table(resolved.report)}\n")
-    result = click.style(str(resolved.outcome), bold=True)
-    plan = printable(resolved.plan_id)
-    show(f"plan {plan}, execution {resolved.execution_id}: {result} ({told})")
-    if resolved.reason and not resolved.succeeded:
-        show(f"  {printable(resolved.reason)}")
+class Results:
+    """Prints what became of each plan as it ends.
+
+    `lost` is why the first of them could not be printed; the work goes on all the same.
+    """
+
+    def __init__(self, stdout: TextIO, progress: RunProgress, *, as_json: bool) -> None:
+        self._stdout = stdout
+        self._progress = progress
+        self._as_json = as_json
+        self.lost: OSError | None = None
+
+    def __call__(self, finished: Finished) -> None:
+        """Print one."""
+        resolved = finished.resolved
+        if resolved.report is None and finished.code():
+            tell(
+                f"error: plan {resolved.plan_id!r} was not run ({_word(resolved)}): "
+                f"{resolved.reason}"
+            )
+        elif resolved.report is None:
+            tell(f"plan {resolved.plan_id!r} is somebody else's now: {resolved.reason}")
+        try:
+            self._print(resolved)
+        except OSError as error:
+            self.lost = self.lost or error
+
+    def _print(self, resolved: Resolved) -> None:
+        if self._as_json:
+            emit(resolved.to_json(), file=self._stdout)
+        elif resolved.report is not None:
+            if self._progress.has_seen(resolved.execution_id):
+                show(f"{self._progress.table(resolved.report)}\n", self._stdout)
+            result = click.style(str(resolved.outcome), bold=True)
+            plan = printable(resolved.plan_id)
+            show(
+                f"plan {plan}, execution {resolved.execution_id}: {result} ({_word(resolved)})",
+                self._stdout,
+            )
+            if resolved.reason and not resolved.succeeded:
+                show(f"  {printable(resolved.reason)}", self._stdout)
+
+
+def _word(resolved: Resolved) -> str:
+    word = resolved.resolution.value
+    return {"finalized": "recorded"}.get(word, word.replace("_", " "))

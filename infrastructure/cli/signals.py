@@ -58,6 +58,25 @@ def stoppable(cancel: threading.Event) -> Iterator[Stopped]:
         stopped.restore()
 
 
+@contextmanager
+def ending(stop: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a service; the second one ends its process at once."""
+    before = {number: signal.getsignal(number) for number in _CAUGHT}
+
+    def end(number: int, _: object) -> None:
+        for caught in _CAUGHT:
+            signal.signal(caught, signal.SIG_DFL)
+        stop.set()
+
+    for number in _CAUGHT:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
 class _Forks(threading.local):
     """Around each fork of a thread while a plan runs.
 

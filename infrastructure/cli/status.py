@@ -42,14 +42,13 @@ class Standing:
         if snapshot is not None:
             attempt = (plan_id, snapshot["attempt"]["execution_id"])
             seen(list(journal.history(ATTEMPT.stream_of(attempt))))
-        pending = Settler(journal, holders, "").pending(slot)
-        reason = slot.gave_up or "its holder is gone; the next run or adopt records it"
+        pending = pending_result(journal, plan_id)
         return cls(
             plan_id,
             document,
             snapshot,
             _held(slot, holders),
-            f"execution {slot.execution_id}: {reason}" if pending else None,
+            f"execution {pending['execution_id']}: {pending['reason']}" if pending else None,
             seen,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,12 +22,13 @@ EXAMPLES: Final = """
 Examples:
   statelog store doctor
   statelog store doctor --check
+  statelog store backup /backup/lab-monday.db
 """
 _BEHIND_US: Final = 60_000_000
 
 
 def add_to(app: click.Group) -> None:
-    """Register the group and its command."""
+    """Register the group and its commands."""
     store = group(app, "store", HELP, EXAMPLES)
 
     @command(store, "doctor", epilog="Example: statelog store doctor --check")
@@ -46,12 +48,28 @@ def add_to(app: click.Group) -> None:
             show(_text(found))
         return FAILED if found["problems"] else OK
 
+    @command(store, "backup", epilog="Example: statelog store backup /backup/lab-monday.db")
+    @click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+    def backup(settings: Settings, *, path: Path) -> None:
+        """Copy the log as it is at one moment into the new file PATH, while others write.
+
+        The views are not copied: they are made again from the log.
+        """
+        from statelog.infrastructure.store.backup import back_up
+
+        with settings.journal() as journal:
+            position = back_up(journal.store or settings.store_path.absolute(), path)
+        if settings.as_json:
+            emit({"path": str(path.absolute()), "position": position})
+        else:
+            show(printable(f"{path}: the log up to position {position}"))
+
 
 def _examined(settings: Settings, journal: Journal, *, check: bool) -> dict[str, Any]:
     from statelog.infrastructure.holders import Holders
 
     health = journal.health(check=check)
-    holders = Holders.of(journal.store)
+    holders = Holders.for_journal(journal)
     living, known = set(holders.living()), holders.known()
     views, trouble = _views(settings, journal)
     return {
