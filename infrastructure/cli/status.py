@@ -101,6 +101,23 @@ class Standing:
         return [step_id, state, time, note_of(entry, seen)]
 
 
+def pending_result(journal: Journal, plan_id: str) -> dict[str, Any] | None:
+    """The result that waits to be recorded, and why; None also while its holder is healthy (D10).
+
+    Fields: `execution_id`, `run_token`, `plan_generation`, `reason`.
+    """
+    slot = journal.load(SLOT, plan_id).state
+    if not Settler(journal, Holders.of(journal.store), "").pending(slot):
+        return None
+    return {
+        "execution_id": slot.execution_id,
+        "plan_generation": slot.plan_generation,
+        "run_token": slot.run_token,
+        "reason": slot.gave_up
+        or "its process is gone; a daemon, the next run or `plan settle` records it",
+    }
+
+
 def _held(slot: Slot, holders: Holders) -> str | None:
     """Who has the plan now, and whether that process lives."""
     if slot.status is SlotStatus.FREE or slot.holder is None:
