@@ -10,13 +10,20 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from statelog.domain.errors import StoreError
 
 _SUFFIX: Final = ".lock"
+
+
+class Stored(Protocol):
+    """What has a store, or none when it is in memory."""
+
+    store: Path | None
 
 
 class Holder:
@@ -59,6 +66,13 @@ class Holders:
     def of(cls, store: Path | None) -> Holders:
         """The holders of a store: the folder `<store>.holders` beside it."""
         return cls(None if store is None else store.with_name(f"{store.name}.holders"))
+
+    @classmethod
+    def for_journal(cls, journal: Stored) -> Holders:
+        """The holders of a journal's store; of a journal in memory, the same ones every time."""
+        if journal.store is not None:
+            return cls.of(journal.store)
+        return _IN_MEMORY.setdefault(journal, cls(None))
 
     def take(self, kind: str = "holder", token: str | None = None) -> Holder:
         """Become a living holder with the id `<kind>:<token>` (default: a fresh UUID).
@@ -187,3 +201,6 @@ def _lock_now(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+_IN_MEMORY: Final[WeakKeyDictionary[Stored, Holders]] = WeakKeyDictionary()

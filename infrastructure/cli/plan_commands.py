@@ -139,7 +139,7 @@ def _plans(settings: Settings, journal: Any) -> Plans:
     from statelog.infrastructure.execution.plans import Plans
     from statelog.infrastructure.holders import Holders
 
-    return Plans(journal, settings.who, Holders.of(journal.store))
+    return Plans(journal, settings.who, Holders.for_journal(journal))
 
 
 def _tell(settings: Settings, committed: Committed[Any], told: str) -> None:

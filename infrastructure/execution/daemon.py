@@ -73,7 +73,7 @@ class Daemon:
     _retries: Retries = field(default_factory=Retries, init=False)
 
     def __post_init__(self) -> None:
-        self._holders = Holders.of(self.journal.store)
+        self._holders = Holders.for_journal(self.journal)
         self._interrupt = threading.Event()
         self._settler = Settler(self.journal, self._holders, self.actor, interrupt=self._interrupt)
         self._dispatch = Dispatch(self._cycle, most=self.most, told=self._told)

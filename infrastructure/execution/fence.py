@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,10 +16,20 @@ EXECUTION_ID: Final = "STATELOG_EXECUTION_ID"
 
 GRACE_S: Final = 5.0
 
+_ONE_AT_A_TIME: Final = threading.RLock()
+
 
 @contextmanager
 def marked(execution_id: str) -> Iterator[None]:
-    """Mark this process's environment with the running attempt, for children to inherit."""
+    """Mark this process's environment with the running attempt, for children to inherit.
+
+    The environment is one for the whole process, so attempts in other threads wait their turn.
+    """
+    with _ONE_AT_A_TIME:
+        yield from _marked(execution_id)
+
+
+def _marked(execution_id: str) -> Iterator[None]:
     before = os.environ.get(EXECUTION_ID)
     os.environ[EXECUTION_ID] = execution_id
     try:

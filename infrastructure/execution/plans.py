@@ -135,12 +135,11 @@ class Plans:
         Raises `Refused` (`result_pending`) when that result could not be recorded.
         """
         found = self.load(plan_id)
-        if self.holders is None or rev not in (None, found.version):
-            expect = found.version if rev is None else rev
-            return self._execute(plan_id, decisions.adopt, expect, authority=authority, owner=owner)
+        if rev not in (None, found.version):
+            return self._execute(plan_id, decisions.adopt, rev, authority=authority, owner=owner)
         for tries_left in reversed(range(_TRIES)):
             slot = self.journal.load(SLOT, plan_id)
-            if self._settle(plan_id, self.holders):
+            if self._settle(plan_id):
                 found = self.load(plan_id)
                 continue
             change = found.decide(decisions.adopt, authority=authority, owner=owner)
@@ -162,8 +161,9 @@ class Plans:
             return False
         return dump(stored.to_json()) == dump(PlanSpec.from_json(body).to_json())
 
-    def _settle(self, plan_id: str, holders: Holders) -> bool:
+    def _settle(self, plan_id: str) -> bool:
         """Recover what a dead holder left; whether a result was settled."""
+        holders = self.holders or Holders.for_journal(self.journal)
         settled = Settler(self.journal, holders, self.actor).recover(plan_id)
         if settled is not None and settled.recording is Recording.PENDING:
             reason = f"a result of plan {plan_id!r} is pending: {settled.reason}"
@@ -171,7 +171,7 @@ class Plans:
         return settled is not None
 
     def refused(self, plan: Loaded[Plan], reason: str, rule: str) -> Refused:
-        """The error that says no, once it is kept as evidence as far as the store takes it (D12)."""
+        """The error that says no, once it is kept as evidence if the store takes it (D12)."""
         with suppress(StoreError):
             self.journal.refuse(
                 actor=self.actor,

@@ -41,7 +41,7 @@ def session(
     say: Say = print,
 ) -> Iterator[RunOnce]:
     """A living run-once session over a journal; its owner token is its holder's id (D8)."""
-    holders = Holders.of(journal.store)
+    holders = Holders.for_journal(journal)
     holders.sweep()
     with holders.take(RUN_ONCE) as holder:
         cancel = threading.Event()

@@ -37,7 +37,7 @@ class Worker:
     ) -> None:
         self._on_resolution = on_resolution
         self._cancel = threading.Event()
-        holders = Holders.of(journal.store)
+        holders = Holders.for_journal(journal)
         holders.sweep()
         self._holder = holders.take("worker")
         engine = Engine(

@@ -96,7 +96,7 @@ class Lab:
     @contextmanager
     def session(self, kind: str = RUN_ONCE, **engine: Any) -> Iterator[RunOnce]:
         """One living run-once session."""
-        holders = Holders.of(self.journal.store)
+        holders = Holders.for_journal(self.journal)
         with holders.take(kind) as holder:
             yield self.run_once(holders, holder, **engine)
 

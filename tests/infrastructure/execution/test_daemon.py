@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statelog.domain.errors import StatelogError
+from statelog.domain.errors import StatelogError, StoreError
 from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT, SlotStatus
 from statelog.infrastructure.execution.coordinator import Resolved
@@ -21,6 +21,8 @@ from statelog.infrastructure.execution.daemon import Daemon
 from statelog.infrastructure.execution.plans import Plans
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.views import Views
+from statelog.projections.execution import EXECUTION_VIEWS
 from tests.infrastructure.execution.lab import Failing, Lab, a_step
 
 STEPS = """
@@ -94,7 +96,7 @@ def until(happens: Callable[[], Any], seconds: float = 60) -> None:
 
 
 def approved(lab: Lab, *steps: Any, plan_id: str = "p", **more: Any) -> Plans:
-    plans = Plans(lab.journal, "alice", Holders.of(lab.journal.store))
+    plans = Plans(lab.journal, "alice", Holders.for_journal(lab.journal))
     body = lab.body(*steps, policy=more.pop("policy", "continue_independent"), plan_id=plan_id)
     plans.save(body, approve=True, force=True, **more)
     return plans
@@ -284,3 +286,143 @@ def test_the_attempt_of_a_killed_child_names_its_running_step(lab: Lab) -> None:
         until(lambda: last(lab))
     report = next(e.event.report for e in lab.events() if e.name.endswith("closed"))
     assert report["diagnostic"]["details"]["running_step_id"] == "a"
+
+
+def test_a_stopped_daemon_runs_again(lab: Lab) -> None:
+    """Case 119: the same object accepts events and runs plans again."""
+    plans = approved(lab, a_step("a"))
+    running = Service(lab)
+    for token in (0, 1):
+        running.stop.clear()
+        running.thread = threading.Thread(target=running.daemon.run, args=(running.stop,))
+        running.thread.start()
+        until(lambda: lab.plan.executed_run_token == token)
+        running.stop.set()
+        running.thread.join(30)
+        assert not running.thread.is_alive()
+        plans.request("p")
+    assert set(running.words()) <= {"finalized", "duplicate", "not_eligible"}
+
+
+def test_views_are_caught_up_after_the_executions_drained(lab: Lab) -> None:
+    """Case 118: also while it drains, and at last with the close of the stopped attempt."""
+    approved(lab, a_step("a", "wait"), a_step("b", "ok", "a"))
+    with service(lab) as running:
+        until(lambda: "emitted a" in lab.names())
+        running.stop.set()
+        until(lambda: running.daemon._dispatch._refusing)
+        Plans(lab.journal, "alice").touch("p")
+        with ViewFile(lab) as file:
+            until(lambda: file.lags() == {0})
+        assert running.thread.is_alive()
+        (lab.work / "p" / "a" / "go").touch()
+    with ViewFile(lab) as file:
+        assert file.lags() == {0}
+    assert lab.events()[-1].event.report["termination_reason"] == "cancelled"
+
+
+class ViewFile:
+    """The file of views as it is, without catching up."""
+
+    def __init__(self, lab: Lab) -> None:
+        assert lab.journal.store is not None
+        self.journal = Journal(lab.journal.store, read_only=True)
+        self.views = Views(self.journal, EXECUTION_VIEWS)
+
+    def lags(self) -> set[int]:
+        return {status.lag for status in self.views.status()}
+
+    def __enter__(self) -> ViewFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.views.close()
+        self.journal.close()
+
+
+def test_a_process_that_dies_before_it_has_the_plan_is_followed_by_another(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is missed, and nothing is tried in a tight loop: after 1, 2, 4 ... seconds."""
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    tries = tmp_path / "tries"
+    (broken / "sitecustomize.py").write_text(
+        "import os, pathlib\n"
+        f"tries = pathlib.Path({str(tries)!r})\n"
+        "count = len(tries.read_text()) if tries.exists() else 0\n"
+        "if count < 2:\n"
+        "    tries.write_text('x' * (count + 1))\n"
+        "    os._exit(3)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(broken))
+    approved(lab, a_step("a"))
+    began = time.monotonic()
+    with service(lab) as running:
+        until(lambda: last(lab))
+    assert running.words() == ["admission_failed", "admission_failed", "finalized"]
+    assert time.monotonic() - began > 3
+    lines = [r for r in caplog.records if "before it had the plan" in r.getMessage()]
+    assert [(r.levelname, r.plan) for r in lines] == [("ERROR", "p")] * 2
+
+
+def test_an_owed_close_of_a_child_lands_when_there_is_room(lab: Lab) -> None:
+    """Case 134: the process of the attempt lives on until its close is in the log."""
+    lab.steps(
+        STEPS
+        + """
+    @step
+    def full(ctx: StepContext) -> None:
+        ctx.emit("here", pid=os.getpid())
+        import resource
+        size = os.stat(os.environ["STORE"] + "-wal").st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        def later():
+            while not (ctx.workdir / "room").exists():
+                time.sleep(0.01)
+            infinite = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.setrlimit(resource.RLIMIT_FSIZE, infinite)
+        import threading
+        threading.Thread(target=later, daemon=True).start()
+    """
+    )
+    os.environ["STORE"] = str(lab.journal.store)
+    approved(lab, a_step("a", "full"), policy="fail_fast")
+    try:
+        with service(lab) as running:
+            until(lambda: "emitted a" in lab.names())
+            pid = next(e.event.payload["pid"] for e in lab.events() if e.name.endswith("emitted"))
+            time.sleep(1.5)
+            os.kill(pid, 0)
+            assert lab.slot.status is SlotStatus.HELD
+            assert "closed" not in lab.names()
+            (lab.work / "p" / "a" / "room").touch()
+            until(lambda: "closed" in lab.names())
+            until(lambda: running.words() == ["unfinished"])
+    finally:
+        del os.environ["STORE"]
+    report = lab.events()[-1].event.report
+    assert report["termination_reason"] == "orchestration_error"
+    assert report["publication_failure"] is not None
+    assert lab.plan.open
+
+
+def test_a_defect_of_the_store_ends_the_service_in_order(lab: Lab) -> None:
+    """A file that was moved away is not followed for ever: one error, after the plans drained."""
+    running = Service(lab)
+    raised: list[StoreError] = []
+
+    def run() -> None:
+        with pytest.raises(StoreError) as error:
+            running.daemon.run(running.stop)
+        raised.append(error.value)
+
+    running.thread = threading.Thread(target=run)
+    running.thread.start()
+    until(lambda: any("daemon" in id for id in Holders.of(lab.journal.store).living()))
+    time.sleep(0.2)
+    lab.journal.close()
+    running.thread.join(30)
+    assert not running.thread.is_alive()
+    assert [error.kind for error in raised] == ["closed"]

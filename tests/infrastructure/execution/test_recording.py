@@ -182,7 +182,7 @@ def test_adopting_settles_a_pending_result_first(lab: Lab) -> None:
     """Case 127."""
     with Failing(lab.journal, recording, BUSY):
         lab.run(a_step("a"))
-    Plans(lab.journal, "alice", Holders.of(lab.journal.store)).adopt("p")
+    Plans(lab.journal, "alice", Holders.for_journal(lab.journal)).adopt("p")
     assert lab.plan.last["outcome"] == "succeeded"
     assert lab.plan.execution_authority == DAEMON
     words = lab.names("plan/p")
@@ -193,7 +193,7 @@ def test_adopting_is_refused_while_the_result_stays_pending(lab: Lab) -> None:
     with Failing(lab.journal, recording, FULL):
         lab.run(a_step("a"))
         with pytest.raises(Refused, match="pending"):
-            Plans(lab.journal, "alice", Holders.of(lab.journal.store)).adopt("p")
+            Plans(lab.journal, "alice", Holders.for_journal(lab.journal)).adopt("p")
     assert lab.plan.execution_authority == "run_once"
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,13 @@ def test_a_late_start_that_read_before_the_takeover_is_fenced(lab: Lab) -> None:
     assert lab.ran() == ["a"]
 
 
-def test_a_dead_holders_attempt_is_closed_and_its_late_writes_are_refused(lab: Lab) -> None:
-    """Case 122: the late success and the next start."""
+def test_a_dead_holders_attempt_is_closed_and_its_late_writes_are_refused(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case 122: the late success and the next start. Both processes are threads of this one."""
+    monkeypatch.setattr("statelog.infrastructure.execution.engine.marked", lambda _: nullcontext())
     ended: list[Ended] = []
-    holders = Holders.of(lab.journal.store)
+    holders = Holders.for_journal(lab.journal)
     holder = holders.take(RUN_ONCE)
     session = lab.run_once(holders, holder)
     body = lab.body(a_step("a", "wait"), a_step("b", "ok", "a"))
@@ -115,7 +119,7 @@ def test_a_dead_holders_attempt_is_closed_and_its_late_writes_are_refused(lab: L
 
 def test_the_plan_of_a_living_run_is_refused_unless_adopted(lab: Lab) -> None:
     """D13: an adopting session waits for the slot, then runs."""
-    holders = Holders.of(lab.journal.store)
+    holders = Holders.for_journal(lab.journal)
     with holders.take(RUN_ONCE) as holder:
         session = lab.run_once(holders, holder)
         thread = threading.Thread(target=session.run, args=[lab.body(a_step("a", "wait"))])
