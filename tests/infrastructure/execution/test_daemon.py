@@ -296,7 +296,7 @@ def test_a_stopped_daemon_runs_again(lab: Lab) -> None:
         running.stop.clear()
         running.thread = threading.Thread(target=running.daemon.run, args=(running.stop,))
         running.thread.start()
-        until(lambda: lab.plan.executed_run_token == token)
+        until(lambda token=token: lab.plan.executed_run_token == token)
         running.stop.set()
         running.thread.join(30)
         assert not running.thread.is_alive()
