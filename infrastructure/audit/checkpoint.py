@@ -72,7 +72,7 @@ class Checkpoint:
         return replace(self, signatures=(*self.signatures, signature))
 
 
-def parse(note: bytes) -> Checkpoint:
+def parse_checkpoint(note: bytes) -> Checkpoint:
     """The checkpoint that a note holds; `str` of it is the same note, byte for byte.
 
     Raises `Invalid` naming the line that is wrong.

@@ -55,7 +55,7 @@ def public_of(private_pem: bytes) -> bytes:
     return _private(private_pem).public_key().public_bytes_raw()
 
 
-def check(checkpoint: Checkpoint, public_pem: bytes) -> Signed:
+def check_signature(checkpoint: Checkpoint, public_pem: bytes) -> Signed:
     """Whether a public key in PEM signed a checkpoint in the name of its origin.
 
     Signatures of others are passed over, as the format wants it. Raises `Invalid`.

@@ -14,7 +14,7 @@ from statelog.infrastructure.cli.output import emit, printable, show, tell
 
 if TYPE_CHECKING:
     from statelog.infrastructure.audit.checkpoint import Checkpoint
-    from statelog.infrastructure.audit.seal import Verdict
+    from statelog.infrastructure.audit.sealing import Verdict
     from statelog.infrastructure.journal import Journal
 
 _EVERY: Final = 100_000
@@ -49,13 +49,13 @@ def _seal(log: click.Group) -> None:
 
         Keep it where nobody who can write the store can change it. Every event is checked first.
         """
-        from statelog.infrastructure.audit import seal, signing
+        from statelog.infrastructure.audit import sealing, signing
 
         pem = None if key is None else key.read_bytes()
         with settings.journal() as journal:
             if output is not None:
                 _keep_evidence(journal, output)
-            made = seal.seal(journal, origin=origin, key=pem, progress=_progress("sealing"))
+            made = sealing.seal(journal, origin=origin, key=pem, progress=_progress("sealing"))
         if output is not None:
             _write(output, str(made))
         if settings.as_json:
@@ -81,16 +81,16 @@ def _verify(log: click.Group) -> None:
         Finds every event below it that was changed, moved, removed, inserted or cut off, and says
         which is the first. Exit code 1 when there is one, or when the signature is not good.
         """
-        from statelog.infrastructure.audit import seal, signing
+        from statelog.infrastructure.audit import sealing, signing
 
         found = _read(checkpoint)
         signature = "unchecked" if found.signatures else "none"
         if public_key is not None:
-            signature = signing.check(found, public_key.read_bytes()).value
+            signature = signing.check_signature(found, public_key.read_bytes()).value
         verdict = None
         if signature not in ("bad", "missing"):
             with settings.journal() as journal:
-                verdict = seal.verify(journal, found, _progress("verifying"))
+                verdict = sealing.verify(journal, found, _progress("verifying"))
         good = verdict is not None and verdict.finding is None
         if settings.as_json:
             emit(_result(found, signature, verdict))
@@ -102,11 +102,11 @@ def _verify(log: click.Group) -> None:
 def _keep_evidence(journal: Journal, output: Path) -> None:
     """A log that no longer fits its old checkpoint must not get a new one in its place."""
     from statelog.domain.errors import StoreError
-    from statelog.infrastructure.audit import seal
+    from statelog.infrastructure.audit import sealing
 
     if not os.path.lexists(output):
         return
-    finding = seal.verify(journal, _read(output), _progress("verifying")).finding
+    finding = sealing.verify(journal, _read(output), _progress("verifying")).finding
     if finding is not None:
         raise StoreError(
             "damaged", f"{output} was left as it is, since the log does not fit it: {finding}"
@@ -114,10 +114,10 @@ def _keep_evidence(journal: Journal, output: Path) -> None:
 
 
 def _read(path: Path) -> Checkpoint:
-    from statelog.infrastructure.audit.checkpoint import LIMIT, parse
+    from statelog.infrastructure.audit.checkpoint import LIMIT, parse_checkpoint
 
     with path.open("rb") as file:
-        return parse(file.read(LIMIT + 1))
+        return parse_checkpoint(file.read(LIMIT + 1))
 
 
 def _write(path: Path, text: str) -> None:
