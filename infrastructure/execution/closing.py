@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from statelog.domain.aggregate import Change, Loaded
 from statelog.domain.execution import attempt as decisions
 from statelog.domain.execution import slot as slots
 from statelog.domain.execution.attempt import Attempt
 from statelog.domain.execution.endings import finishes_request
-from statelog.domain.execution.faults import RUNNING, OrchestrationError, PreflightRejected
+from statelog.domain.execution.faults import RUNNING, Fenced, OrchestrationError, PreflightRejected
 from statelog.domain.execution.report import AttemptReport
+from statelog.domain.execution.slot import Slot
 from statelog.infrastructure.codec import escaped
 from statelog.infrastructure.execution.writer import AttemptWriter
 
@@ -38,15 +40,26 @@ def close(
     """
     report = final_report(writer.attempt.state, ending, ended_at, publication_failure)
     document = report.to_json()
-    execution_id = writer.slot.state.execution_id or ""
-    if finishes_request(document):
-        slot = writer.slot.decide(slots.file_report, execution_id=execution_id)
-    else:
-        slot = writer.slot.decide(
-            slots.release, execution_id=execution_id, how=slots.UNFINISHED, reason=released_because
-        )
-    writer.commit(writer.attempt.decide(decisions.close, report=report), slot)
-    return document
+    while True:
+        slot = _moved_on(writer.slot, document, released_because)
+        try:
+            writer.commit(writer.attempt.decide(decisions.close, report=report), slot)
+            return document
+        except Fenced:
+            if not writer.reread_slot():
+                raise
+
+
+def _moved_on(
+    slot: Loaded[Slot], report: Mapping[str, Any], released_because: str | None
+) -> Change[Slot]:
+    """The slot of a closed attempt: its result is to be recorded, or the plan is free."""
+    execution_id = slot.state.execution_id or ""
+    if finishes_request(report):
+        return slot.decide(slots.file_report, execution_id=execution_id)
+    return slot.decide(
+        slots.release, execution_id=execution_id, how=slots.UNFINISHED, reason=released_because
+    )
 
 
 def final_report(

@@ -11,7 +11,7 @@ from statelog.domain.errors import Conflict
 from statelog.domain.event import Recorded
 from statelog.domain.execution.attempt import Attempt
 from statelog.domain.execution.faults import Fenced, PublicationError
-from statelog.domain.execution.slot import Slot
+from statelog.domain.execution.slot import SLOT, Slot
 from statelog.infrastructure.journal import Journal
 
 log = logging.getLogger("statelog.execution.writer")
@@ -61,6 +61,20 @@ class AttemptWriter:
             self.slot = slot.after
         if self._listener is not None:
             self._tell(self._listener, committed.recorded)
+
+    def reread_slot(self) -> bool:
+        """Read a slot again that moved; whether the attempt has the plan all the same.
+
+        An import may raise the floor of a slot that is held. Raises `PublicationError`.
+        """
+        try:
+            slot = self._journal.load(SLOT, self.slot.id)
+        except Exception as error:
+            raise PublicationError(f"the slot could not be read: {error}") from error
+        before, self.slot = self.slot, slot
+        held = (before.state.status, before.state.execution_id)
+        moved = slot.version != before.version
+        return moved and held == (slot.state.status, slot.state.execution_id)
 
     def _tell(self, listener: Listener, events: Sequence[Recorded]) -> None:
         """What is committed stays so, whatever becomes of telling it."""
