@@ -13,6 +13,7 @@ no Ed25519. Check that by another way, or keep the checkpoint where nobody can c
 from __future__ import annotations
 
 import base64
+import os
 import re
 import sqlite3
 import struct
@@ -89,7 +90,9 @@ def root_of(subtrees: list[tuple[int, bytes]]) -> bytes:
 
 def first_fault(store: Path, size: int, root: bytes) -> tuple[int | None, str] | None:
     """The first position that does not fit and why (None: no single one); None when all fit."""
-    with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True)) as db:
+    alone = not Path(f"{store}-wal").exists() and not os.access(store.absolute().parent, os.W_OK)
+    options = "mode=ro&immutable=1" if alone else "mode=ro"  # SQLite could make no files beside it
+    with closing(sqlite3.connect(f"{store.absolute().as_uri()}?{options}", uri=True)) as db:
         if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
             raise NoAnswer(f"{store} is not a statelog store")
         db.text_factory = bytearray  # texts as they are stored, and not to be taken for blobs
