@@ -14,7 +14,7 @@ from statelog.infrastructure.cli.app import app
 from tests.house.repo import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "cli.md"
-SECTION = re.compile(r"^#{2,3} `(statelog[a-z ]*)`$", re.M)
+SECTION = re.compile(r"^#{2,3} `(statelog[a-z -]*)`$", re.M)
 OPTION = re.compile(r"`(-{1,2}[a-z][a-z-]*)")
 
 
