@@ -69,7 +69,6 @@ class StepChannel:
             self._held = (percent, None if message is None else escaped(message))
             now = self._monotonic_us()
             if self._published_at is None or now - self._published_at >= PROGRESS_INTERVAL_US:
-                self._published_at = now
                 self._publish(None)
 
     def close(self) -> Change[Attempt]:
@@ -82,7 +81,7 @@ class StepChannel:
         change = self._writer.attempt.guard()
         if self._held is not None:
             percent, message = self._held
-            self._held = None
+            self._held, self._published_at = None, self._monotonic_us()
             change = change.then(
                 decisions.report_progress,
                 step_id=self._step_id,

@@ -248,7 +248,8 @@ class Coordinator:
 
     def _with_generation(self, plan: Loaded[Plan]) -> Loaded[Plan]:
         change = plan.decide(plans.assign_generation, generation=self.new_generation())
-        self._journal.commit(change, actor=self.engine.actor)
+        cause = f"{plan.stream}@{plan.version}"
+        self._journal.commit(change, actor=self.engine.actor, cause=cause)
         return change.after
 
     def _allocate(self, plan_id: str, floor: str | None) -> str:

@@ -24,6 +24,7 @@ from statelog.domain.execution.plan import PLAN, RequestFinished
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.domain.times import iso
 from statelog.infrastructure.clock import now
+from statelog.infrastructure.codec import escaped
 from statelog.infrastructure.execution.closing import Ending, close
 from statelog.infrastructure.execution.fence import end_marked
 from statelog.infrastructure.execution.writer import AttemptWriter
@@ -238,11 +239,12 @@ class Settler:
         """Append the verdict that a result is pending; it is owed when the log does not take it."""
         try:
             slot = self.journal.load(SLOT, plan_id)
-            if slot.state.status is SlotStatus.REPORTING and slot.state.gave_up != reason:
+            if slot.state.status is SlotStatus.REPORTING and slot.state.gave_up != escaped(reason):
                 self.journal.commit(
-                    slot.decide(slots.give_up, execution_id=execution_id, reason=reason),
+                    slot.decide(slots.give_up, execution_id=execution_id, reason=escaped(reason)),
                     actor=self.actor,
                     correlation=execution_id,
+                    cause=f"{slot.stream}@{slot.version}",
                 )
             self._unsaid.pop(execution_id, None)
         except (Conflict, Refused):

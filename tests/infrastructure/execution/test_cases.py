@@ -372,6 +372,45 @@ def test_a_floor_that_is_raised_during_an_attempt_does_not_fence_it(lab: Lab) ->
     assert lab.slot.status is SlotStatus.FREE
 
 
+# --- events
+
+
+def test_every_event_that_no_person_caused_says_what_did(lab: Lab) -> None:
+    """D19: its cause is the event that was read, and its correlation the execution."""
+    with Failing(lab.journal, lambda names: "request_finished" in names, BUSY):
+        lab.go(a_step("a"), a_step("x", "bad"), a_step("y", "ok", "x"))
+    lab.go(a_step("a"), a_step("x", "bad"), a_step("y", "ok", "x"))
+    events = lab.events("plan/p")
+    known = {f"{recorded.stream}@{recorded.version}" for recorded in events}
+    by_people = {"saved", "approved", "run_requested", "adopted"}
+    ours = [r for r in events if r.name.rsplit(".")[-1] not in by_people]
+    assert {"gave_up", "request_finished", "held"} <= {r.name.rsplit(".")[-1] for r in ours}
+    for recorded in ours:
+        assert recorded.cause in known, recorded.name
+        assert recorded.correlation is not None, recorded.name
+    assert {(recorded.actor, bool(recorded.command)) for recorded in events} == {("bob", True)}
+
+
+def test_progress_that_was_held_back_starts_the_half_second_anew(lab: Lab) -> None:
+    """D16: what is published with another event counts towards two a second."""
+    lab.steps("""
+        @step
+        def talk(ctx: StepContext) -> None:
+            ctx.progress(1)
+            ctx.progress(2)
+            ctx.emit("note")
+            ctx.progress(3)
+            ctx.progress(4)
+    """)
+    times = iter(range(0, 10_000_000, 300_000))
+    with lab.session(monotonic_us=lambda: next(times)) as session:
+        session.run(lab.body(a_step("a", "talk")))
+    told = [e for e in lab.events() if e.name.endswith(("step_progress", "step_emitted"))]
+    shown = [getattr(recorded.event, "progress", "note") for recorded in told]
+    # the clock is read once a call and once a publication: 3 comes 0.3 s after 2 was published
+    assert shown == [1, 2, "note", 4]
+
+
 # --- secrets
 
 
