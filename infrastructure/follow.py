@@ -37,6 +37,7 @@ class Follower:
         self._prefix = prefix
         self._names = names
         self.position = after
+        self._bell = bell
         self._listener = bell.listen()
 
     def ready(self) -> list[Recorded]:
@@ -63,6 +64,10 @@ class Follower:
         """Every event as it comes, until `stopped` says so; it is asked at least once a second."""
         while not stopped():
             yield from self.batch()
+
+    def wake(self) -> None:
+        """Let a waiting `batch` return, from any thread."""
+        self._bell.ring()
 
     def close(self) -> None:
         """Stop listening. Safe to call twice."""

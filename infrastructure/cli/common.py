@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
@@ -41,13 +41,15 @@ _HINTS: Final = {
 class Settings:
     """The global options, given before or after the command; the later one wins.
 
-    `code` is what the process exits with when its output has nowhere to go.
+    `code` is what the process exits with when its output has nowhere to go; `results` is where
+    results are printed when that is not stdout any more.
     """
 
     store: Path | None = None
     as_json: bool = False
     actor: str | None = None
     code: int = OK
+    results: TextIO | None = None
 
     @property
     def store_path(self) -> Path:
@@ -207,7 +209,9 @@ def fail(settings: Settings, error: Exception, code: int) -> int:
     tell(f"error: {_said(error)}")
     if settings.as_json:
         told = {k: v for k, v in vars(error).items() if isinstance(v, str | int)}
-        _last_words({"type": type(error).__name__, "message": _said(error), **told})
+        _last_words(
+            {"type": type(error).__name__, "message": _said(error), **told}, settings.results
+        )
     return code
 
 
@@ -222,9 +226,9 @@ def misused(args: list[str], error: click.ClickException) -> int:
     return error.exit_code
 
 
-def _last_words(error: dict[str, Any]) -> None:
+def _last_words(error: dict[str, Any], file: TextIO | None = None) -> None:
     try:
-        emit({"error": error})
+        emit({"error": error}, file=file)
     except OSError:
         stdout_is_gone()
 

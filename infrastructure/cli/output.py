@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TextIO
 
 import click
@@ -42,9 +42,12 @@ def tell(line: str) -> None:
         _to_nowhere(2)
 
 
-def stdout_is_gone() -> None:
+def stdout_is_gone(file: TextIO | None = None) -> None:
     """Let what is left in the buffer of stdout go nowhere: the interpreter would fail on it."""
     _to_nowhere(1)
+    if file is not None:
+        with suppress(OSError):
+            _to_nowhere(file.fileno())
 
 
 def _shown(character: str) -> bool:
@@ -64,30 +67,32 @@ def _to_nowhere(descriptor: int) -> None:
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[TextIO]:
-    """Send what steps and their commands print to stderr; yields where results go meanwhile."""
-    results, kept = sys.stdout, None
+    """Send what steps and their commands print to stderr; yields where results go.
+
+    In a process of its own that stays so to its end, as threads and commands may outlive a step.
+    """
+    stdout, kept = sys.stdout, None
     with suppress(OSError, AttributeError):
-        results.flush()
+        stdout.flush()
         kept = os.dup(1)
-        results = _moved(results)
         os.dup2(2, 1)
+    results = _moved(stdout, kept)
+    sys.stdout = sys.stderr
     try:
-        with redirect_stdout(sys.stderr):
-            yield results
+        yield results
     finally:
-        if kept is not None:
-            os.dup2(kept, 1)
-            os.close(kept)
-        if results is not sys.stdout:
-            with suppress(OSError):
-                results.close()
+        if results is stdout:
+            sys.stdout = stdout
+            if kept is not None:
+                os.dup2(kept, 1)
+                os.close(kept)
 
 
-def _moved(stdout: TextIO) -> TextIO:
+def _moved(stdout: TextIO, kept: int | None) -> TextIO:
     """The same place by another descriptor, which steps and their commands do not know."""
     try:
-        if stdout.fileno() != 1:
+        if kept is None or stdout.fileno() != 1:
             return stdout
     except OSError:
         return stdout
-    return os.fdopen(os.dup(1), "w", 1, encoding=stdout.encoding, errors=stdout.errors)
+    return os.fdopen(kept, "w", 1, encoding=stdout.encoding, errors=stdout.errors)

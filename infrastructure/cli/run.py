@@ -11,7 +11,14 @@ import click
 
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT
-from statelog.infrastructure.cli.output import emit, printable, show, stdout_to_stderr, tell
+from statelog.infrastructure.cli.output import (
+    emit,
+    printable,
+    show,
+    stdout_is_gone,
+    stdout_to_stderr,
+    tell,
+)
 from statelog.infrastructure.cli.plan_commands import PARAM
 from statelog.infrastructure.cli.signals import stoppable
 
@@ -134,6 +141,7 @@ def _run(
             stoppable(running.cancel) as stopped,
             stdout_to_stderr() as stdout,
         ):
+            settings.results = stdout
             results = Results(stdout, progress, as_json=settings.as_json)
             finished = Session(
                 running, ended=results, timeout_s=options.pop("timeout"), **options
@@ -184,6 +192,7 @@ class Results:
             self._print(resolved)
         except OSError as error:
             self.lost = self.lost or error
+            stdout_is_gone(self._stdout)
 
     def _print(self, resolved: Resolved) -> None:
         if self._as_json:

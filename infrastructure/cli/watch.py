@@ -54,6 +54,7 @@ def add_to(plan: click.Group) -> None:
                     told(follower.batch())
                     if until_done:
                         code = _ended(views, plan_id)
+                told(follower.ready())
         return code or OK
 
 

@@ -94,13 +94,37 @@ class Daemon:
             engine = Engine(self.journal, self.work_root, self.path, self.actor)
             self._judge = Coordinator(engine, self._settler, holder, CLAIM)
             log.info("started on %s, at most %d plans at once", self.journal.store, self.most)
-            with self._shown(views):
-                try:
-                    self._start_pass(views)
-                    self._follow(follower, stop)
-                finally:
-                    self._drain()
+            with self._shown(views), self._stopping(stop, follower):
+                self._start_pass(views)
+                self._follow(follower, stop)
             log.info("stopped")
+
+    @contextmanager
+    def _stopping(self, stop: threading.Event, follower: Follower) -> Iterator[None]:
+        """Refuse and signal as soon as `stop` is set, and wait for the running steps at the end."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not (stop.wait(LOOK_S) or ended.is_set()):
+                pass
+            self._refuse()
+            follower.wake()
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            self._refuse()
+            ended.set()
+            self._dispatch.drain()
+            watching.join()
+
+    def _refuse(self) -> None:
+        if not self._interrupt.is_set():
+            self._interrupt.set()
+            self._dispatch.refuse()
+            log.info("stopping: running steps finish first")
 
     def _follow(self, follower: Follower, stop: threading.Event) -> None:
         """Changes of documents as they come, and once a second what time may have changed."""
@@ -261,10 +285,3 @@ class Daemon:
             views.catch_up()
         except StatelogError as error:
             log.error("the views cannot be brought up to date: %s", error)
-
-    def _drain(self) -> None:
-        """Refuse and signal first, then wait for the running steps (9)."""
-        self._dispatch.refuse()
-        self._interrupt.set()
-        log.info("stopping: running steps finish first")
-        self._dispatch.drain()
