@@ -12,6 +12,7 @@ from typing import Any
 from statelog.domain.aggregate import Loaded
 from statelog.domain.execution import attempt as decisions
 from statelog.domain.execution.attempt import ATTEMPT, Attempt, AttemptStatus
+from statelog.domain.execution.execution_ids import can_name_attempt
 from statelog.domain.execution.faults import (
     AttemptCancelled,
     Fenced,
@@ -133,6 +134,8 @@ class _Run:
         if slot.state.status is not SlotStatus.HELD or slot.id != self._plan.plan_id:
             raise OrchestrationError(f"the slot is not reserved for plan {self._plan.plan_id!r}")
         execution_id = slot.state.execution_id or ""
+        if not can_name_attempt(execution_id):
+            raise OrchestrationError(f"execution ID {execution_id!r} is not one path part")
         attempt = self._engine.journal.load(ATTEMPT, (self._plan.plan_id, execution_id))
         if attempt.version:
             raise OrchestrationError(f"execution {execution_id} exists already")

@@ -14,8 +14,10 @@ from statelog.domain.errors import Conflict, StoreError
 from statelog.domain.event import Recorded
 from statelog.domain.execution.attempt_events import StepFailed, StepSkipped
 from statelog.domain.execution.endings import Resolution
+from statelog.domain.execution.faults import OrchestrationError
 from statelog.domain.execution.plan import PLAN, Imported, RequestFinished, adopt, finish
-from statelog.domain.execution.slot import SLOT, SlotStatus, raise_floor
+from statelog.domain.execution.slot import SLOT, SlotStatus, admit, raise_floor
+from statelog.domain.execution.spec import PlanSpec
 from statelog.infrastructure.execution.plans import Plans
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.views import Views
@@ -370,6 +372,28 @@ def test_a_floor_that_is_raised_during_an_attempt_does_not_fence_it(lab: Lab) ->
     resolved = lab.run(a_step("a"))
     assert resolved.succeeded
     assert lab.slot.status is SlotStatus.FREE
+
+
+@pytest.mark.parametrize("execution_id", ["a/b", "..", "x" * 256, "a\\b"])
+def test_an_execution_id_that_names_no_attempt_is_refused(lab: Lab, execution_id: str) -> None:
+    """1.5, case 55: nothing is published and nothing runs."""
+    body = lab.body(a_step("a"))
+    given = {"execution_authority": "daemon", "execution_owner": None}
+    held = lab.journal.execute(
+        SLOT,
+        "p",
+        admit,
+        actor="bob",
+        execution_id=execution_id,
+        holder="h",
+        plan_version=0,
+        plan_generation="g",
+        run_token=0,
+        **given,
+    )
+    with pytest.raises(OrchestrationError, match="path part"):
+        lab.engine().attempt(PlanSpec.from_json(body), held.loaded[0])
+    assert lab.names() == []
 
 
 # --- events
