@@ -78,11 +78,6 @@ def finishes_request(report: Report | None) -> bool:
     return policy == CONTINUE_INDEPENDENT and ending in failed
 
 
-def returns_normally(report: Report) -> bool:
-    """Whether the engine hands its report back instead of raising: drained and published (4.1)."""
-    return bool(report.get("is_drained")) and report.get("publication_failure") is None
-
-
 def resolution_of(report: Report | None, recording: Recording | None = None) -> Resolution:
     """The resolution of an attempt that ran (4.2); no report means the engine returned none.
 

@@ -26,11 +26,19 @@ def dead(holders: Holders) -> str:
     return holder.id
 
 
+def pid_of(holders: Holders, id: str) -> int:
+    """The process that a holder is said to be."""
+    who = holders.who(id)
+    assert who is not None
+    pid: int = who["pid"]
+    return pid
+
+
 def test_a_holder_lives_until_it_lets_go(holders: Holders):
     other = Holders(holders._folder)
     with holders.take("run_once") as holder:
         assert other.alive(holder.id)
-        assert other.who(holder.id)["pid"] == os.getpid()
+        assert pid_of(other, holder.id) == os.getpid()
         assert other.living() == (holder.id,)
     assert not other.alive(holder.id)
     assert other.known() == ()
@@ -60,14 +68,14 @@ def test_a_forked_child_that_keeps_the_lock_is_named(holders: Holders):
     try:
         assert told == first
         assert holders.alive("gone:1")
-        assert holders.who("gone:1")["pid"] == child
+        assert pid_of(holders, "gone:1") == child
     finally:
         os.kill(child, signal.SIGKILL)
     until_dead = time.monotonic() + 20
     while holders.alive("gone:1"):
         assert time.monotonic() < until_dead
         time.sleep(0.005)
-    assert holders.who("gone:1")["pid"] == first
+    assert pid_of(holders, "gone:1") == first
 
 
 def test_a_dead_holders_file_is_swept_and_a_living_one_kept(holders: Holders):

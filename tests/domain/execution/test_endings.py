@@ -17,7 +17,6 @@ from statelog.domain.execution.endings import (
     log_level,
     pending_line,
     resolution_of,
-    returns_normally,
 )
 from tests.domain.execution.documents import report
 
@@ -154,15 +153,6 @@ def test_a_run_exits_with_its_worst_plan():
     assert combined_exit_code([]) == 0
     assert combined_exit_code([0, 1, 0]) == 1
     assert combined_exit_code([0, 130, 1]) == 130
-
-
-def test_only_a_drained_attempt_returns_normally():
-    """4.1: also one with failures, never one that stopped early or could not be published."""
-    assert returns_normally(report())
-    assert returns_normally(report("completed", "failed", **CONTINUE))
-    assert not returns_normally(report("failed_fast", "failed"))
-    assert not returns_normally(report("preflight_rejected", "failed", **CONTINUE))
-    assert not returns_normally(report(**PUBLICATION))
 
 
 def test_the_line_of_a_pending_result():

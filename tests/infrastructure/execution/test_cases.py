@@ -242,7 +242,7 @@ def test_a_reservation_that_could_not_be_given_back_is_owed(lab: Lab) -> None:
             session.cancel.set()
             return admitted
 
-        session.coordinator._admit = cancelled  # type: ignore[method-assign]
+        session.coordinator._admit = cancelled  # type: ignore[method-assign,assignment]
         with Failing(lab.journal, lambda names: "released" in names, FULL):
             assert session.coordinator.cycle("p").resolution is Resolution.CANCELLED
         assert lab.slot.status is SlotStatus.HELD

@@ -452,25 +452,6 @@ def test_cancelled_before_the_start_nothing_runs(lab: Lab) -> None:
     assert lab.names("plan/p") == []
 
 
-def test_cancelled_after_the_reservation_the_id_keeps_its_place(lab: Lab) -> None:
-    """Case 60: a released reservation is never shown and orders the next attempt."""
-    with lab.session() as session:
-        admit = session.coordinator._admit
-
-        def admit_and_cancel(plan_id: str, *given: object):
-            admitted = admit(plan_id, *given)
-            session.cancel.set()
-            return admitted
-
-        session.coordinator._admit = admit_and_cancel  # type: ignore[method-assign]
-        resolved = session.run(lab.body(a_step("a")))
-    assert resolved.resolution is Resolution.CANCELLED
-    assert lab.names() == []
-    first = lab.slot.floor
-    assert lab.run(a_step("a")).succeeded
-    assert lab.slot.floor > first
-
-
 def test_a_cancel_while_the_result_is_recorded_does_not_lose_it(lab: Lab) -> None:
     """Case 61, and 62: the wait between two tries is cut short."""
     with lab.session() as session:
