@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from statelog.infrastructure.execution.daemon import Daemon
     from statelog.infrastructure.execution.plans import Plans
     from statelog.infrastructure.execution.worker import Worker
 
-_HOMES = {"Plans": "plans", "Worker": "worker"}
+_HOMES = {"Daemon": "daemon", "Plans": "plans", "Worker": "worker"}
 
-__all__ = ["Plans", "Worker"]
+__all__ = ["Daemon", "Plans", "Worker"]
 
 
 def __getattr__(name: str) -> Any:
