@@ -48,7 +48,7 @@ def _settled(settings: Settings, journal: Journal, plan_id: str) -> Recorded | N
 
     if not journal.load(PLAN, path_part(plan_id, "plan_id")).version:
         raise NotFound("plan", plan_id)
-    return Settler(journal, Holders.of(journal.store), settings.who).recover(plan_id)
+    return Settler(journal, Holders.for_journal(journal), settings.who).recover(plan_id)
 
 
 def _json(plan_id: str, settled: Recorded | None) -> dict[str, object]:

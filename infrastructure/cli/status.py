@@ -37,7 +37,7 @@ class Standing:
     ) -> Standing:
         """Look at the plan's slot, whether its holder lives, and the attempt's events."""
         slot = journal.load(SLOT, plan_id).state
-        holders = Holders.of(journal.store)
+        holders = Holders.for_journal(journal)
         seen = RunProgress(quiet=True)
         if snapshot is not None:
             attempt = (plan_id, snapshot["attempt"]["execution_id"])
@@ -107,7 +107,7 @@ def pending_result(journal: Journal, plan_id: str) -> dict[str, Any] | None:
     Fields: `execution_id`, `run_token`, `plan_generation`, `reason`.
     """
     slot = journal.load(SLOT, plan_id).state
-    if not Settler(journal, Holders.of(journal.store), "").pending(slot):
+    if not Settler(journal, Holders.for_journal(journal), "").pending(slot):
         return None
     return {
         "execution_id": slot.execution_id,

@@ -78,7 +78,7 @@ class PlanMachine(RuleBasedStateMachine):
         super().__init__()
         self.time = 1_000_000
         self.journal = Journal(clock=self.tick)
-        self.holders = Holders(None)
+        self.holders = Holders.for_journal(self.journal)
         self.plans = Plans(self.journal, "alice")
         self.executed = -1
         self.generation: Any = None
