@@ -95,4 +95,4 @@ def _moved(stdout: TextIO, kept: int | None) -> TextIO:
             return stdout
     except OSError:
         return stdout
-    return os.fdopen(kept, "w", 1, encoding=stdout.encoding, errors=stdout.errors)
+    return open(kept, "w", 1, encoding=stdout.encoding, errors=stdout.errors, closefd=False)
