@@ -40,8 +40,10 @@ MOMENT_S = 0.004
 class Siege:
     """Kills runs of plans on one store at moments that `seed` chooses."""
 
-    def __init__(self, arena: Arena, seed: int, plans: tuple[str, ...] = ("p",)) -> None:
-        self.arena, self.plans = arena, plans
+    def __init__(
+        self, arena: Arena, seed: int, plans: tuple[str, ...] = ("p",), ms: float = 2
+    ) -> None:
+        self.arena, self.plans, self.ms = arena, plans, ms
         self.chance = random.Random(seed)
         self.acks: dict[int, str] = {}
         self.killed = self.trials = 0
@@ -63,7 +65,9 @@ class Siege:
         plans = [self.chance.choice(self.plans) for _ in range(at_once)]
         victims = [self._start(plan, adopt=at_once > 1) for plan in plans]
         with ended(*victims):
-            for victim in self.chance.sample(victims, self.chance.randint(1, at_once)):
+            # two that contend are left alone once in a while: whoever lives must not lose its plan
+            fewest = 0 if at_once > 1 else 1
+            for victim in self.chance.sample(victims, self.chance.randint(fewest, at_once)):
                 self._strike(victim)
             dones = [victim.end() for victim in victims]
         for victim, done in zip(victims, dones, strict=True):
@@ -75,7 +79,7 @@ class Siege:
 
     def _start(self, plan: str, *, adopt: bool) -> Victim:
         words = ["--adopt"] if adopt and self.chance.random() < 0.3 else []
-        return self.arena.start("run", self.arena.plan(plan), "-q", "--json", *words)
+        return self.arena.start("run", self.arena.plan(plan, self.ms), "-q", "--json", *words)
 
     def _strike(self, victim: Victim) -> None:
         """Near a mark of the phase whose turn it is; before any mark once in a while."""
@@ -139,7 +143,7 @@ class Siege:
         """What was left, one run of each plan brings to a recorded result, exactly once."""
         for plan in self.plans:
             before, markers = len(rows_of(self.arena.store)), self.arena.markers(plan)
-            done = self.arena.run("run", self.arena.plan(plan), "--json")
+            done = self.arena.run("run", self.arena.plan(plan, self.ms), "--json")
             assert done.code == 0, done.err
             told = json.loads(done.out)
             check_attempts(self.arena.store, plan)
