@@ -8,10 +8,13 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from statelog.domain.event import Event
 from statelog.domain.ids import Id, stream_name
+from statelog.domain.instances import filler
 from statelog.domain.lifecycle import AnyLifecycle
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+_new = object.__new__
 
 Decision = Callable[Concatenate[T, P], Sequence[Event]]
 """A command: (state, keyword arguments) -> events. No events means: said already."""
@@ -27,8 +30,9 @@ def changed(state: T, **changes: Any) -> T:
     fields = before | changes
     if len(fields) != len(before):
         raise AttributeError(f"{type(state).__name__} has no {sorted(changes.keys() - before)}")
-    copy = object.__new__(type(state))
-    object.__setattr__(copy, "__dict__", fields)
+    kind = type(state)
+    copy = _new(kind)
+    filler(kind)(copy, fields)
     return copy
 
 
@@ -70,9 +74,12 @@ class Aggregate(Generic[T]):
     def fold(self, events: Iterable[Event], state: T | None = None) -> T:
         """The state after recorded events, from `state` (default: blank)."""
         current: Any = self.blank if state is None else state
-        after, evolve = self.lifecycle.after, self.evolve
+        targets, evolve = self.lifecycle.targets, self.evolve
         for event in events:
-            status = after(current.status, type(event))
+            try:
+                status = targets[type(event)][id(current.status)]
+            except KeyError:
+                status = self.lifecycle.after(current.status, type(event))
             current = evolve(current, event)
             if current.status is not status:
                 current = changed(current, status=status)

@@ -69,10 +69,8 @@ class Lifecycle(Generic[S]):
             *(self._row(row, retired=True) for row in retired),
         )
         self._check()
-        self._table: dict[tuple[S, type[Event]], S] = {
-            (row.source, row.event): row.target for row in self.rows
-        }
-        self._retired = frozenset((row.source, row.event) for row in self.rows if row.retired)
+        self.targets = _targets(self.rows)
+        self._new_targets = _targets(row for row in self.rows if not row.retired)
 
     def _row(self, declared: Declared[S], *, retired: bool) -> Row[S]:
         event, source, target = declared
@@ -125,8 +123,7 @@ class Lifecycle(Generic[S]):
 
     def allows(self, status: S, event: type[Event]) -> bool:
         """Whether a new event of this type may be appended in this status."""
-        pair = (status, event)
-        return pair in self._table and pair not in self._retired
+        return id(status) in self._new_targets.get(event, ())
 
     def after(self, status: S, event: type[Event]) -> S:
         """The status after a recorded event, retired rows included.
@@ -134,15 +131,32 @@ class Lifecycle(Generic[S]):
         Raises `IllegalTransition` when the table has no such row.
         """
         try:
-            return self._table[status, event]
+            return self.targets[event][id(status)]
         except KeyError:
             raise IllegalTransition(self.name, status.name, event.__name__) from None
 
     def after_new(self, status: S, event: type[Event]) -> S:
         """The status after a new event. Raises `IllegalTransition`, also for a retired row."""
-        if (status, event) in self._retired:
-            raise IllegalTransition(self.name, status.name, f"{event.__name__} (retired)")
-        return self.after(status, event)
+        try:
+            return self._new_targets[event][id(status)]
+        except KeyError:
+            self.after(status, event)
+            raise IllegalTransition(self.name, status.name, f"{event.__name__} (retired)") from None
+
+
+Targets = dict[type[Event], dict[int, S]]
+"""The status that follows, by event and then by `id` of the status.
+
+A member of an enumeration is there once and for ever, and its `__hash__` is Python code, which
+would take most of the time of a look-up.
+"""
+
+
+def _targets(rows: Iterable[Row[S]]) -> Targets[S]:
+    targets: Targets[S] = {}
+    for row in rows:
+        targets.setdefault(row.event, {})[id(row.source)] = row.target
+    return targets
 
 
 def _names(statuses: Iterable[Enum]) -> list[str]:

@@ -10,7 +10,7 @@ import orjson
 from statelog.domain.errors import Invalid, Unreadable
 from statelog.domain.event import Event, Recorded, event_type
 from statelog.infrastructure.json_types import from_json, shape_of
-from statelog.infrastructure.json_values import dump, dump_plain, parse
+from statelog.infrastructure.json_values import dump, parse
 from statelog.projections.plain import Json, escaped, to_json
 
 __all__ = [
@@ -33,9 +33,10 @@ def encode(event: Event) -> bytes:
     Raises `Invalid` naming the place for a value JSON cannot hold or the field's type does not
     allow, and `TypeError` for a field whose type has no JSON form.
     """
-    plain = to_json(event)
-    shape_of(type(event)).read(plain)
-    return dump_plain(plain, orjson.OPT_SORT_KEYS)
+    try:
+        return orjson.dumps(shape_of(type(event)).plain(event), option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return dump(event)
 
 
 def decode(name: str, schema: int, data: bytes | None, position: int = 0) -> Event:

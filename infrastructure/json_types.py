@@ -12,8 +12,9 @@ from threading import RLock
 from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from statelog.domain.errors import Invalid
+from statelog.domain.instances import filler
 from statelog.domain.pmap import PMap
-from statelog.projections.plain import within
+from statelog.projections.plain import to_json, within
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -43,7 +44,12 @@ _LISTS: dict[Any, Callable[[Iterable[Any]], Any]] = {
     frozenset: frozenset,
     Set: frozenset,
 }
-_MANY = 512
+_ATOMS = frozenset({type(None), bool, int, str})
+_EMPTY: dict[type, Callable[[], Any]] = {tuple: list, list: list, dict: dict}
+_new = object.__new__
+
+Kinds = tuple[tuple[str, frozenset[type]], ...]
+Readers = tuple[tuple[str, Reader], ...]
 
 
 def from_json(kind: type[T], value: Any) -> T:
@@ -90,6 +96,12 @@ def _class(kind: type) -> Reader:
 
 def _as_is(value: Any) -> Any:
     return value
+
+
+def _plain(value: Any) -> Any:
+    """`to_json`, which has nothing to do for an empty container."""
+    empty = None if value else _EMPTY.get(type(value))
+    return to_json(value) if empty is None else empty()
 
 
 def _wrong(value: Any, wanted: str) -> Invalid:
@@ -176,35 +188,41 @@ def _mapping(origin: Any, args: tuple[Any, ...]) -> Reader:
 
 
 class Shape:
-    """How the JSON object of one dataclass is read.
+    """How instances of one dataclass are made of JSON objects, and JSON objects of them.
 
-    A payload whose keys and value types were found right once is not looked at again: only fields
-    that hold more than a scalar are read one by one. Nothing of the class's own runs: instances
-    are made without `__init__`.
+    Of a field that takes a scalar only the type of its value is looked at; the others are read one
+    by one. Nothing of the class's own runs: instances are made without `__init__`.
     """
 
     def __init__(self, cls: type[Any]) -> None:
         self.cls = cls
+        self._fill = filler(cls)
         self._fields: dict[str, Field[Any]] = {field.name: field for field in fields(cls)}
-        self._seen: set[tuple[tuple[str, ...], tuple[type, ...]]] = set()
         self._readers: dict[str, Reader] = {}
-        self._deep: tuple[tuple[str, Reader], ...] = ()
+        self._flat: Kinds = ()
+        self._deep: Readers = ()
+        self._atoms: Kinds = ()
+        self._others: Readers = ()
 
     def compile(self) -> None:
         """Find the readers of all fields. Raises `TypeError` naming class and field."""
-        if not self.cls.__dictoffset__:
-            raise TypeError(
-                f"{self.cls.__qualname__} has slots: instances are made from a __dict__"
-            )
         hints = _hints(self.cls)
         for name in self._fields:
             try:
                 self._readers[name] = reader_of(hints[name])
             except TypeError as error:
                 raise TypeError(f"{self.cls.__qualname__}.{name}: {error}") from None
-        self._deep = tuple(
-            (name, self._readers[name]) for name in self._fields if not _is_flat(hints[name])
+        kinds = {name: _flat_kinds(hints[name]) for name in self._fields}
+        self._flat, self._deep = self._parted(kinds)
+        self._atoms, self._others = self._parted(
+            {name: found for name, found in kinds.items() if found <= _ATOMS}
         )
+
+    def _parted(self, kinds: Mapping[str, frozenset[type]]) -> tuple[Kinds, Readers]:
+        """Fields for which a type is enough, and the rest with their readers."""
+        enough = tuple((name, found) for name, found in kinds.items() if found)
+        rest = self._fields.keys() - dict(enough).keys()
+        return enough, tuple((name, self._readers[name]) for name in self._fields if name in rest)
 
     def read(self, payload: Any) -> Any:
         """An instance from a JSON object. Raises `Invalid`."""
@@ -219,28 +237,49 @@ class Shape:
         """
         if type(payload) is not dict:
             raise _wrong(payload, "an object")
-        kind = (tuple(payload), tuple(map(type, payload.values())))
-        if kind not in self._seen:
-            values = self._checked(payload)
-            if len(payload) == len(self._fields):
-                # `vars` of an instance must not tell whether it was the first of its kind.
-                values = {name: values[name] for name in payload}
-                if len(self._seen) < _MANY:
-                    self._seen.add(kind)
-            return self._made(values)
+        if len(payload) != len(self._fields):
+            return self._made(self._checked(payload))
         name = ""
         try:
+            for name, kinds in self._flat:
+                if type(payload[name]) not in kinds:
+                    self._checked(payload)
             for name, reader in self._deep:
                 payload[name] = reader(payload[name])
+        except KeyError:
+            self._checked(payload)
         except Invalid as error:
             raise within(name, error) from None
-        new = object.__new__(self.cls)
-        object.__setattr__(new, "__dict__", payload)
+        new = _new(self.cls)
+        self._fill(new, payload)
         return new
 
+    def plain(self, instance: Any) -> dict[str, Any]:
+        """The JSON object of an instance, proved to be read back, but for what only the encoder
+        looks at: text that is no UTF-8 and integers beyond 64 bits.
+
+        Raises `Invalid`.
+        """
+        values: dict[str, Any] = instance.__dict__.copy()
+        try:
+            for name, kinds in self._atoms:
+                if type(values[name]) not in kinds:
+                    return self._proved(instance)
+            for name, reader in self._others:
+                values[name] = plain = _plain(values[name])
+                reader(plain)
+        except (KeyError, Invalid):
+            return self._proved(instance)
+        return values if len(values) == len(self._fields) else self._proved(instance)
+
+    def _proved(self, instance: Any) -> dict[str, Any]:
+        plain: dict[str, Any] = to_json(instance)
+        self.read(plain)
+        return plain
+
     def _made(self, values: dict[str, Any]) -> Any:
-        new = object.__new__(self.cls)
-        object.__setattr__(new, "__dict__", values)
+        new = _new(self.cls)
+        self._fill(new, values)
         return new
 
     def _checked(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -273,15 +312,19 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
         raise TypeError(f"{cls.__qualname__}: {error} where the class was defined") from None
 
 
-def _is_flat(hint: Any) -> bool:
-    """Whether knowing the JSON type of such a value is enough to take it as it is."""
-    if hint is Any or hint in _SCALARS:
-        return True
+def _flat_kinds(hint: Any) -> frozenset[type]:
+    """The JSON types of a field's values, if knowing one is enough to take a value as it is."""
+    if hint is Any:
+        return frozenset(_KINDS)
+    if hint in _SCALARS:
+        return _SCALARS[hint]
     if isinstance(hint, NewType):
-        return _is_flat(hint.__supertype__)
+        return _flat_kinds(hint.__supertype__)
     if get_origin(hint) in (Union, types.UnionType):
-        return all(map(_is_flat, get_args(hint)))
-    return get_origin(hint) in (dict, Mapping) and get_args(hint)[1] is Any
+        options = list(map(_flat_kinds, get_args(hint)))
+        return frozenset().union(*options) if all(options) else frozenset()
+    anything = get_origin(hint) in (dict, Mapping) and get_args(hint)[1] is Any
+    return frozenset({dict}) if anything else frozenset()
 
 
 _shapes: dict[type[Any], Shape] = {}
