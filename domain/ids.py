@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from statelog.domain.errors import Invalid
+
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 Id = str | tuple[str, ...]
@@ -14,11 +16,14 @@ Id = str | tuple[str, ...]
 def encode_part(part: str) -> str:
     """One path part, with every UTF-8 byte outside `A-Z a-z 0-9 - . _ ~` as `%XX`.
 
-    Raises `ValueError` for an empty part or one that is not encodable in UTF-8.
+    Raises `Invalid` for an empty part or one that is not encodable in UTF-8.
     """
     if not part:
-        raise ValueError("a part of a stream name is not empty")
-    raw = part.encode("utf-8")
+        raise Invalid("id", "a part of a stream name is not empty")
+    try:
+        raw = part.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Invalid("id", f"{part!r} is not text that UTF-8 can encode") from error
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)
 
 

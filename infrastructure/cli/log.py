@@ -106,8 +106,8 @@ def stream_prefix(text: str) -> str:
             return f"plan/{encode_part(text)}"
         parts = text.removesuffix("/").split("/")
         return "/".join(p if _ENCODED.fullmatch(p) else encode_part(p) for p in parts)
-    except ValueError as error:
-        raise Invalid("prefix", f"{text!r} names no stream: {error}") from None
+    except Invalid as error:
+        raise Invalid("prefix", f"{text!r} names no stream: {error.why}") from None
 
 
 def event_line(recorded: Recorded) -> dict[str, Any]:

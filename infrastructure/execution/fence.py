@@ -60,20 +60,31 @@ def marked_processes(execution_id: str) -> list[int]:
 def end_marked(execution_id: str, grace_s: float = GRACE_S) -> list[int]:
     """End what a dead attempt left running: TERM, KILL after the grace, and wait until it is gone.
 
-    Answers the pids that were there. A process that starts meanwhile is found by the next look.
+    Answers the pids that were there. A process that starts meanwhile is found by the next look;
+    one that became somebody else's since cannot be ended and is not waited for.
     """
     ended: list[int] = []
+    beyond: set[int] = set()
     deadline = time.monotonic() + grace_s
-    while left := marked_processes(execution_id):
+    while left := [pid for pid in marked_processes(execution_id) if pid not in beyond]:
         late = time.monotonic() >= deadline
         for pid in left:
-            if late or pid not in ended:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+            if (late or pid not in ended) and not _signalled(pid, kill=late):
+                beyond.add(pid)
             if pid not in ended:
                 ended.append(pid)
         time.sleep(0.02)
     return ended
+
+
+def _signalled(pid: int, *, kill: bool) -> bool:
+    """Signal a process; whether that is allowed."""
+    with suppress(ProcessLookupError):
+        try:
+            os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
+        except PermissionError:
+            return False
+    return True
 
 
 def _is_zombie(folder: Path) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelog.domain.errors import Invalid
 from statelog.domain.ids import decode_part, encode_part, stream_name, stream_parts
 
 PARTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -51,7 +52,7 @@ def test_parts_are_percent_encoded(part: str, encoded: str):
 @pytest.mark.parametrize("part", ["", "\ud800"])
 def test_a_part_is_text_that_can_be_stored(part: str):
     """An empty part would vanish, a lone surrogate has no bytes."""
-    with pytest.raises(ValueError, match=r"empty|surrogates"):
+    with pytest.raises(Invalid, match=r"empty|UTF-8"):
         encode_part(part)
 
 

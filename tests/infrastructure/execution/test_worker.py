@@ -32,6 +32,8 @@ def test_a_worker_runs_what_the_daemon_may_run(tmp_path: Path) -> None:
         assert running.run("p").succeeded
         assert running.run("p").resolution is Resolution.NOT_ELIGIBLE
         assert running.run("nowhere").resolution is Resolution.NOT_FOUND
+        assert running.run("").resolution is Resolution.ADMISSION_FAILED
+        assert running.run("\udcff").resolution is Resolution.ADMISSION_FAILED
 
 
 def test_the_commands_of_attempts_in_two_threads_are_not_mixed_up(tmp_path: Path) -> None:
