@@ -8,7 +8,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from statelog.domain.event import Event
 from statelog.domain.ids import Id, stream_name
-from statelog.domain.instances import filler
+from statelog.domain.instances import filler, fillers
 from statelog.domain.lifecycle import AnyLifecycle
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ Decision = Callable[Concatenate[T, P], Sequence[Event]]
 """A command: (state, keyword arguments) -> events. No events means: said already."""
 
 
-def changed(state: T, **changes: Any) -> T:
+def changed(state: T, /, **changes: Any) -> T:
     """A copy of a frozen dataclass (without slots) with some fields changed.
 
     The same as `dataclasses.replace` without its checks and a fifth of its cost, which is most of
@@ -32,7 +32,7 @@ def changed(state: T, **changes: Any) -> T:
         raise AttributeError(f"{type(state).__name__} has no {sorted(changes.keys() - before)}")
     kind = type(state)
     copy = _new(kind)
-    filler(kind)(copy, fields)
+    (fillers.get(kind) or filler(kind))(copy, fields)
     return copy
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 Filler = Callable[[Any, dict[str, Any]], None]
 
+fillers: dict[type, Filler] = {}
+"""The fillers that were asked for."""
 
-@cache
+
 def filler(cls: type) -> Filler:
     """What gives a new instance of a class its `__dict__`, frozen or not.
 
@@ -17,6 +18,5 @@ def filler(cls: type) -> Filler:
     """
     for base in cls.__mro__:
         if "__dict__" in vars(base):
-            fill: Filler = vars(base)["__dict__"].__set__
-            return fill
+            return fillers.setdefault(cls, vars(base)["__dict__"].__set__)
     raise TypeError(f"{cls.__qualname__} has slots: instances are made from a __dict__")

@@ -53,13 +53,11 @@ def decode(name: str, schema: int, data: bytes | None, position: int = 0) -> Eve
 
 def decoded(rows: Iterable[tuple[int, int, str, int, bytes | None]]) -> Iterator[Event]:
     """The events of rows of position, version, name, schema and data, as `decode` makes them."""
-    readers: dict[tuple[str, int], Callable[[Any], Event]] = {}
+    readers = _Readers()
+    loads = orjson.loads
     for position, _version, name, schema, data in rows:
-        kind = (name, schema)
         try:
-            if kind not in readers:
-                readers[kind] = _reader(name, schema)
-            event = readers[kind](orjson.loads(data))  # type: ignore[arg-type]
+            event = readers[name, schema](loads(data))  # type: ignore[arg-type]
         except (orjson.JSONDecodeError, Invalid, TypeError) as error:
             raise _unreadable(position, name, data, error) from error
         yield event
@@ -78,6 +76,14 @@ def _unreadable(position: int, name: str, data: bytes | None, error: Exception) 
 def decoder(recorded: Recorded) -> Event:
     """The decoder of a `Recorded`: `Recorded(..., decoder=decoder)`. Raises `Unreadable`."""
     return decode(recorded.name, recorded.schema, recorded.data, recorded.position)
+
+
+class _Readers(dict[tuple[str, int], Callable[[Any], Event]]):
+    """Readers of payloads by stored name and schema, found when they are needed."""
+
+    def __missing__(self, kind: tuple[str, int]) -> Callable[[Any], Event]:
+        reader = self[kind] = _reader(*kind)
+        return reader
 
 
 def _reader(name: str, schema: int) -> Callable[[Any], Event]:

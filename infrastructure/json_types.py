@@ -196,11 +196,13 @@ class Shape:
 
     def __init__(self, cls: type[Any]) -> None:
         self.cls = cls
-        self._fill = filler(cls)
+        self.take: Reader = self._checked
+        """An instance from a JSON object that nobody else has: it may become the instance's own.
+
+        Raises `Invalid`.
+        """
         self._fields: dict[str, Field[Any]] = {field.name: field for field in fields(cls)}
         self._readers: dict[str, Reader] = {}
-        self._flat: Kinds = ()
-        self._deep: Readers = ()
         self._atoms: Kinds = ()
         self._others: Readers = ()
 
@@ -213,7 +215,7 @@ class Shape:
             except TypeError as error:
                 raise TypeError(f"{self.cls.__qualname__}.{name}: {error}") from None
         kinds = {name: _flat_kinds(hints[name]) for name in self._fields}
-        self._flat, self._deep = self._parted(kinds)
+        self.take = self._taker(*self._parted(kinds))
         self._atoms, self._others = self._parted(
             {name: found for name, found in kinds.items() if found <= _ATOMS}
         )
@@ -226,39 +228,37 @@ class Shape:
 
     def read(self, payload: Any) -> Any:
         """An instance from a JSON object. Raises `Invalid`."""
-        if type(payload) is not dict:
-            raise _wrong(payload, "an object")
-        return self.take(payload.copy())
+        return self.take(payload.copy() if type(payload) is dict else payload)
 
-    def take(self, payload: Any) -> Any:
-        """An instance from a JSON object that nobody else has: it may become the instance's own.
+    def _taker(self, flat: Kinds, deep: Readers) -> Reader:
+        """The way for a payload that has every field: most have, and all of them pass here."""
+        cls, fill, length, checked = self.cls, filler(self.cls), len(self._fields), self._checked
 
-        Raises `Invalid`.
-        """
-        if type(payload) is not dict:
-            raise _wrong(payload, "an object")
-        if len(payload) != len(self._fields):
-            return self._made(self._checked(payload))
-        name = ""
-        try:
-            for name, kinds in self._flat:
-                if type(payload[name]) not in kinds:
-                    self._checked(payload)
-            for name, reader in self._deep:
-                payload[name] = reader(payload[name])
-        except KeyError:
-            self._checked(payload)
-        except Invalid as error:
-            raise within(name, error) from None
-        new = _new(self.cls)
-        self._fill(new, payload)
-        return new
+        def take(payload: Any) -> Any:
+            if type(payload) is not dict or len(payload) != length:
+                return checked(payload)
+            name = ""
+            try:
+                for name, kinds in flat:
+                    if type(payload[name]) not in kinds:
+                        return checked(payload)
+                for name, reader in deep:
+                    payload[name] = reader(payload[name])
+            except KeyError:
+                return checked(payload)
+            except Invalid as error:
+                raise within(name, error) from None
+            new = _new(cls)
+            fill(new, payload)
+            return new
+
+        return take
 
     def plain(self, instance: Any) -> dict[str, Any]:
-        """The JSON object of an instance, proved to be read back, but for what only the encoder
-        looks at: text that is no UTF-8 and integers beyond 64 bits.
+        """The JSON object of an instance, proved to be read back. Raises `Invalid`.
 
-        Raises `Invalid`.
+        But what the encoder refuses by itself it may still have to refuse: text that is no UTF-8,
+        integers beyond 64 bits, and what is nested too deeply.
         """
         values: dict[str, Any] = instance.__dict__.copy()
         try:
@@ -277,16 +277,17 @@ class Shape:
         self.read(plain)
         return plain
 
-    def _made(self, values: dict[str, Any]) -> Any:
-        new = _new(self.cls)
-        self._fill(new, values)
-        return new
-
-    def _checked(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, payload: Any) -> Any:
+        """The way for any payload, with all defaults, and with all that can be wrong."""
+        if type(payload) is not dict:
+            raise _wrong(payload, "an object")
         for key in payload:
             if key not in self._fields:
                 raise within(key, Invalid("", "is not a known key"))
-        return {name: self._value(name, field, payload) for name, field in self._fields.items()}
+        new = _new(self.cls)
+        values = {name: self._value(name, field, payload) for name, field in self._fields.items()}
+        filler(self.cls)(new, values)
+        return new
 
     def _value(self, name: str, field: Field[Any], payload: dict[str, Any]) -> Any:
         if name not in payload:
