@@ -25,6 +25,7 @@ class Bell:
 
     def __init__(self, store: Path | None) -> None:
         self._folder = None if store is None else store.with_name(f"{store.name}{SUFFIX}")
+        self._folder_name = str(self._folder)
         self._changed = -1
         self._names: tuple[str, ...] = ()
         self._local: set[Listener] = set()
@@ -35,7 +36,7 @@ class Bell:
         for listener in tuple(self._local):
             listener.woken.set()
         # asked first, because a folder that is not there is the usual case and an error is dear
-        if self._folder is None or not os.access(self._folder, os.F_OK):
+        if self._folder is None or not os.access(self._folder_name, os.F_OK):
             return
         try:
             changed = self._folder.stat().st_mtime_ns

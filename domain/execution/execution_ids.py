@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from statelog.domain.execution.faults import OrchestrationError
@@ -66,17 +67,27 @@ def format_id(time_us: int, suffix: object) -> str:
 
     `time_us` is in microseconds since 1970 UTC, `suffix` four lowercase hexadecimal digits.
     """
-    if type(time_us) is not int:
-        raise OrchestrationError(f"the clock gave {time_us!r}, not whole microseconds")
     if not isinstance(suffix, str) or not _SUFFIX.fullmatch(suffix):
         raise OrchestrationError(f"suffix {suffix!r} is not four lowercase hexadecimal digits")
+    return f"{format_instant(time_us)}_{suffix}"
+
+
+def format_instant(time_us: int) -> str:
+    """`YYYYMMDDTHHMMSSffffffZ`. Raises `OrchestrationError` for what is no time of a calendar."""
+    if type(time_us) is not int:
+        raise OrchestrationError(f"the clock gave {time_us!r}, not whole microseconds")
+    second, fraction = divmod(time_us, 1_000_000)
     try:
-        moment = _EPOCH + time_us * _MICROSECOND
+        return f"{_second(second)}{fraction:06}Z"
     except OverflowError:
         raise OrchestrationError(f"no execution ID can carry the time {time_us} us") from None
+
+
+@lru_cache(maxsize=16)
+def _second(second: int) -> str:
+    moment = _EPOCH + timedelta(seconds=second)
     day = f"{moment.year:04}{moment.month:02}{moment.day:02}"
-    clock = f"{moment.hour:02}{moment.minute:02}{moment.second:02}{moment.microsecond:06}"
-    return f"{day}T{clock}Z_{suffix}"
+    return f"{day}T{moment.hour:02}{moment.minute:02}{moment.second:02}"
 
 
 def next_id(now_us: int, floor: str | None, last: str | None, suffix: str) -> str:

@@ -94,8 +94,7 @@ def _marker_says(marker: str, now: Fingerprint, last_success: Parts | None) -> t
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_written)
-    return sha256(text.encode("ascii")).hexdigest()
+    return sha256(_canonical(value).encode("ascii")).hexdigest()
 
 
 def _written(value: Any) -> Any:
@@ -104,3 +103,6 @@ def _written(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     return str(value)
+
+
+_canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_written).encode

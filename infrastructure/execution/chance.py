@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import time
 
-from statelog.domain.execution.execution_ids import format_id
+from statelog.domain.execution.execution_ids import format_instant
+from statelog.infrastructure.clock import random_hex
 
 
 def suffix() -> str:
@@ -15,8 +16,7 @@ def suffix() -> str:
 
 def run_id(time_us: int) -> str:
     """A fresh run ID: `run_`, the UTC time, and six hexadecimal digits (1.9)."""
-    stamp, _, _ = format_id(time_us, "0000").partition("_")
-    return f"run_{stamp}_{secrets.token_hex(3)}"
+    return f"run_{format_instant(time_us)}_{random_hex()[:6]}"
 
 
 def monotonic_us() -> int:

@@ -47,32 +47,41 @@ class WorkDir:
         """The plan's own directory."""
         return self.root / self.plan_id
 
+    @cached_property
+    def _folder(self) -> str:
+        return str(self.path)
+
     def step(self, step_id: str) -> StepDir:
         """The directory of a step: one level for each part of its id."""
-        return StepDir(self.path.joinpath(*step_id.split("/")))
+        return StepDir(f"{self._folder}/{step_id}")
 
     def write_plan(self, body: Mapping[str, Any]) -> None:
         """Write the plan's snapshot, which is for people. Raises `OrchestrationError`."""
-        path = self.path / PLAN_FILE
+        path = f"{self._folder}/{PLAN_FILE}"
         with _Machinery("write the plan file", path):
             text = orjson.dumps(body, option=_READABLE)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
             _replace(path, text)
 
 
-@dataclass(frozen=True)
 class StepDir:
     """The work directory of one step, with its success marker and its relative outputs.
 
     Every method raises `OrchestrationError` when the file system fails it.
     """
 
-    path: Path
+    def __init__(self, folder: str) -> None:
+        self.path = Path(folder)
+        self._folder = folder
+        self._marker = f"{folder}/{MARKER}"
 
     def create(self) -> None:
         """Create the directory, if it is not there."""
         with _Machinery("create the work directory", self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                os.mkdir(self._folder)
+            except OSError:
+                self.path.mkdir(parents=True, exist_ok=True)
 
     def marker(self) -> str | None:
         """The text of the success marker, trimmed; none when there is no marker.
@@ -88,8 +97,8 @@ class StepDir:
 
     def delete_marker(self) -> None:
         """Delete the success marker, if there is one."""
-        with _Machinery("delete the success marker", self._marker):
-            self._marker.unlink(missing_ok=True)
+        with _Machinery("delete the success marker", self._marker), suppress(FileNotFoundError):
+            os.unlink(self._marker)
 
     def write_marker(self, fingerprint: str) -> None:
         """Write the success marker in one move."""
@@ -107,10 +116,6 @@ class StepDir:
         """
         paths = self.outputs(declared).values()
         return tuple(str(path) for path in paths if not _exists(path))
-
-    @cached_property
-    def _marker(self) -> Path:
-        return self.path / MARKER
 
 
 def hash_inputs(spec: StepSpec, function: Callable[..., Any]) -> dict[str, InputHash]:
@@ -149,7 +154,7 @@ class _Machinery:
 
     __slots__ = ("doing", "path")
 
-    def __init__(self, doing: str, path: Path) -> None:
+    def __init__(self, doing: str, path: Path | str) -> None:
         self.doing = doing
         self.path = path
 
@@ -161,23 +166,32 @@ class _Machinery:
             raise _fault(self.doing, self.path, error) from error
 
 
-def _fault(doing: str, path: Path, error: Exception) -> OrchestrationError:
+def _fault(doing: str, path: Path | str, error: Exception) -> OrchestrationError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return OrchestrationError(f"cannot {doing} {str(path)!r}: {why}", {"path": str(path)})
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: str, content: bytes) -> None:
     """Write beside the file and rename over it; on failure the temporary file is removed."""
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.tmp")
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name}.tmp"
     try:
-        with open(temporary, "wb") as file:
-            file.write(content)
+        _write(temporary, content)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _write(path: str, content: bytes) -> None:
+    """Without the buffers of `open`, which cost more than the file itself."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        while content:
+            content = content[os.write(file, content) :]
+    finally:
+        os.close(file)
 
 
 def _exists(path: Path) -> bool:

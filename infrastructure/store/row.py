@@ -133,7 +133,7 @@ def stamped(drafts: Iterable[Draft], stamp: Stamp, position: int, time: int) -> 
     for stream, version, name, schema, data in drafts:
         position += 1
         data_hash = sha256(data).digest()
-        texts = [stream.encode(), name.encode(), *shared]
+        texts = (stream.encode(), name.encode(), *shared)
         leaf = leaf_hash((position, version, schema, time), texts, data_hash)
         rows.append(
             Row(position, stream, version, name, schema, time, *stamp, data, data_hash, leaf)

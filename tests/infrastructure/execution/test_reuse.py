@@ -199,14 +199,14 @@ def test_when_the_marker_cannot_be_deleted_the_body_is_not_called(
 ) -> None:
     """Case 44."""
     lab.run(a_step("a", params={"v": 1}))
-    unlink = Path.unlink
+    unlink = os.unlink
 
-    def denied(self: Path, missing_ok: bool = False) -> None:
-        if self.name == "success.fingerprint":
-            raise PermissionError(13, "Permission denied", str(self))
-        unlink(self, missing_ok)
+    def denied(path: str, **kwargs: int) -> None:
+        if Path(path).name == "success.fingerprint":
+            raise PermissionError(13, "Permission denied", path)
+        unlink(path, **kwargs)
 
-    monkeypatch.setattr(Path, "unlink", denied)
+    monkeypatch.setattr(os, "unlink", denied)
     resolved = lab.run(a_step("a", params={"v": 2}))
     assert resolved.termination_reason == "orchestration_error"
     assert lab.ran() == ["a"]
