@@ -57,15 +57,12 @@ class Aggregate(Generic[T]):
 
     def apply(self, state: T, event: Event) -> T:
         """The state after a recorded event. Raises `IllegalTransition`."""
-        old = state.status  # type: ignore[attr-defined]
-        return self._moved(state, event, self.lifecycle.after(old, type(event)))
+        return self.fold((event,), state)
 
     def apply_new(self, state: T, event: Event) -> T:
         """The state after a new event; retired rows are refused. Raises `IllegalTransition`."""
         old = state.status  # type: ignore[attr-defined]
-        return self._moved(state, event, self.lifecycle.after_new(old, type(event)))
-
-    def _moved(self, state: T, event: Event, status: Any) -> T:
+        status = self.lifecycle.after_new(old, type(event))
         evolved = self.evolve(state, event)
         if evolved.status is status:  # type: ignore[attr-defined]
             return evolved

@@ -15,7 +15,9 @@ FAIL_FAST = "fail_fast"
 CONTINUE_INDEPENDENT = "continue_independent"
 POLICIES = (FAIL_FAST, CONTINUE_INDEPENDENT)
 
+_STEP_NEEDS = ("step_id", "name", "fn_ref", "params")
 _STEP_KEYS = ("step_id", "name", "fn_ref", "params", "deps", "scope", "inputs", "outputs")
+_BODY_NEEDS = ("plan_id", "realm")
 _BODY_KEYS = ("plan_id", "realm", "scope", "steps", "failure_policy")
 
 
@@ -36,9 +38,10 @@ class StepSpec:
     def from_json(cls, value: Json, place: str = "step") -> StepSpec:
         """Read one entry of `steps`. Raises `Invalid` naming the place."""
         entry = _mapping(value, place)
-        _keys(entry, place, required=("step_id", "name", "fn_ref", "params"), known=_STEP_KEYS)
-        _mapping(entry["params"], f"{place}.params")
-        _mapping(entry.get("scope", {}), f"{place}.scope")
+        _keys(entry, place, required=_STEP_NEEDS, known=_STEP_KEYS)
+        _mapping(entry["params"], place, ".params")
+        if "scope" in entry:
+            _mapping(entry["scope"], place, ".scope")
         return cls(**entry)
 
     def to_json(self) -> dict[str, Json]:
@@ -69,14 +72,14 @@ class PlanSpec:
     def from_json(cls, value: Json, place: str = "plan") -> PlanSpec:
         """Read a plan body. Raises `Invalid` naming the place."""
         body = _mapping(value, place)
-        _keys(body, place, required=("plan_id", "realm"), known=_BODY_KEYS)
+        _keys(body, place, required=_BODY_NEEDS, known=_BODY_KEYS)
         steps = body.get("steps", [])
         if not isinstance(steps, list | tuple):
             raise Invalid(f"{place}.steps", f"must be a list of steps, not {_kind(steps)}")
         return cls(
             plan_id=body["plan_id"],
             realm=body["realm"],
-            scope=_mapping(body.get("scope", {}), f"{place}.scope"),
+            scope=_mapping(body.get("scope", {}), place, ".scope"),
             steps=tuple(
                 StepSpec.from_json(step, f"{place}.steps[{at}]") for at, step in enumerate(steps)
             ),
@@ -109,10 +112,11 @@ def path_part(value: Json, field: str) -> str:
     return value
 
 
-def _mapping(value: Json, place: str) -> Mapping[str, Json]:
-    if not isinstance(value, Mapping):
-        raise Invalid(place, f"must be a mapping, not {_kind(value)}")
-    return value
+def _mapping(value: Json, place: str, part: str = "") -> Mapping[str, Json]:
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise Invalid(f"{place}{part}", f"must be a mapping, not {_kind(value)}")
+    found: Mapping[str, Json] = value
+    return found
 
 
 def _keys(

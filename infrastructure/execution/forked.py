@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import NoReturn
 
 
-@contextmanager
-def alone() -> Iterator[None]:
-    """End a forked child that gets out of the block, by whatever way, as its own program's end.
+class alone:
+    """Ends a forked child that gets out of the block, by whatever way, as its own program's end.
 
     It would otherwise write to the attempt a second time, and its parent would be fenced.
     """
-    own = os.getpid()
-    try:
-        yield
-    except BaseException as error:
-        if os.getpid() != own:
+
+    __slots__ = ("_own",)
+
+    def __enter__(self) -> None:
+        self._own = os.getpid()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if os.getpid() != self._own:
             _leave(error)
-        raise
-    if os.getpid() != own:
-        _leave(None)
 
 
 def _leave(error: BaseException | None) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,6 +56,8 @@ def coerced(function: Function, params: Mapping[str, Any]) -> dict[str, Any]:
 
     A path, an optional path, and either of them annotated; nothing inside containers.
     """
+    if not params:
+        return {}
     paths = _signature(function).paths
     return {
         key: Path(value) if key in paths and isinstance(value, str) else value
@@ -102,7 +104,10 @@ class _Signature:
 
 def _signature(function: Any) -> _Signature:
     """Evaluated once a function: annotations cost more than the rest of a step."""
-    return _remembered(function) if isinstance(function, Hashable) else _evaluated(function)
+    try:
+        return _remembered(function)
+    except TypeError:
+        return _evaluated(function)
 
 
 def _evaluated(function: Function) -> _Signature:

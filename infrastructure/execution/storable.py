@@ -25,7 +25,7 @@ def storable(value: Any, place: str) -> Any:
 
 def storable_mapping(value: Any, place: str) -> dict[str, Any]:
     """The JSON form of metrics or extras; nothing equals an empty mapping."""
-    if value is None:
+    if value is None or value == {}:
         return {}
     if not isinstance(value, Mapping):
         _unserializable(f"{place}: must be a mapping, not a {type(value).__name__}")

@@ -53,7 +53,7 @@ class WorkDir:
 
     def step(self, step_id: str) -> StepDir:
         """The directory of a step: one level for each part of its id."""
-        return StepDir(f"{self._folder}/{step_id}")
+        return StepDir(self.path / step_id, f"{self._folder}/{step_id}")
 
     def write_plan(self, body: Mapping[str, Any]) -> None:
         """Write the plan's snapshot, which is for people. Raises `OrchestrationError`."""
@@ -70,8 +70,9 @@ class StepDir:
     Every method raises `OrchestrationError` when the file system fails it.
     """
 
-    def __init__(self, folder: str) -> None:
-        self.path = Path(folder)
+    def __init__(self, path: Path, folder: str) -> None:
+        """`folder` is the text of `path`, which costs more to make than the directory itself."""
+        self.path = path
         self._folder = folder
         self._marker = f"{folder}/{MARKER}"
 

@@ -56,9 +56,9 @@ class AttemptWriter:
             raise Fenced(f"another process closed the attempt: {error}") from error
         except Exception as error:
             raise PublicationError(f"an event could not be published: {error}") from error
-        self.attempt = change.after
+        self.attempt = committed.loaded[0]
         if slot is not None:
-            self.slot = slot.after
+            self.slot = committed.loaded[1]
         if self._listener is not None:
             self._tell(self._listener, committed.recorded)
 

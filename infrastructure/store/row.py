@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -75,15 +74,19 @@ class Stamp(NamedTuple):
                 continue
             if not text or "\0" in text:
                 raise Invalid(field, "is a text that is not empty and has no NUL character")
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise Invalid(field, "is not encodable in UTF-8") from None
+            if not text.isascii():
+                _check_encodable(field, text)
         return self
 
 
-@dataclass(frozen=True)
-class Batch:
+def _check_encodable(field: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(field, "is not encodable in UTF-8") from None
+
+
+class Batch(NamedTuple):
     """One atomic append.
 
     `expect` maps streams to the version each must have, those without drafts included. With
@@ -114,9 +117,7 @@ def leaf_hash(
     """
     lengths = [_NULL if text is None else len(text) for text in texts]
     head = _HEAD(_LEAF, _ENCODING, *numbers, *lengths)
-    return sha256(
-        head + b"".join([text for text in texts if text is not None]) + data_hash
-    ).digest()
+    return sha256(b"".join((head, *filter(None, texts), data_hash))).digest()
 
 
 def hash_of(row: Row) -> bytes:
