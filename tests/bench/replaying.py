@@ -3,70 +3,96 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import orjson
 
-from statelog.domain.event import Recorded
+from statelog.domain.event import Event
 from statelog.domain.execution.attempt import ATTEMPT, Attempt
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.store import schema
+from tests.bench import account
 from tests.bench.chains import Chains
 from tests.bench.peers import eventsourced
-from tests.bench.result import Line, at_most, faster
-from tests.bench.rounds import Effort, Turn, interleaved
+from tests.bench.result import Line, at_most, compared, faster
+from tests.bench.rounds import Effort, Times, Turn, interleaved
 
 EVENTS = 5_000
 WORK = f"an event of a replay of {EVENTS:,}"
-RAW, PEER = "SELECT, orjson, dicts", "eventsourcing"
+ATTEMPT_WORK = f"the same of an attempt of {EVENTS // 2:,} steps"
+RAW, PEER, MUTABLE = "SELECT, orjson, dicts", "eventsourcing", "dicts changed in place"
 
 
 def measure(folder: Path, effort: Effort) -> list[Line]:
-    """Both comparisons of B2."""
+    """Both comparisons of B2, and an attempt's stream beside dictionaries changed in place."""
+    times = _account(folder, effort)
+    return [
+        at_most("B2", WORK, times, RAW, 1.5),
+        faster("B2", WORK, times, PEER, 8, RAW),
+        compared("B2", ATTEMPT_WORK, _attempt(folder, effort), MUTABLE),
+    ]
+
+
+def _account(folder: Path, effort: Effort) -> Times:
+    with Journal(folder / "account.db") as journal:
+        new = journal.load(account.ACCOUNT, "one")
+        change = new.decide(account.live, movements=EVENTS - 2)
+        state = journal.commit(change, actor="bob").state
+        db = sqlite3.connect(folder / "account.db")
+        assert account.dict_fold(db, change.stream) == account.plain(state)
+        return interleaved(
+            {
+                "statelog": _turn(lambda: journal.load(account.ACCOUNT, "one")),
+                RAW: _turn(lambda: account.dict_fold(db, change.stream)),
+                PEER: _peer(folder / "account-eventsourcing.db", change.events),
+            },
+            effort,
+        )
+
+
+def _attempt(folder: Path, effort: Effort) -> Times:
     chains = Chains(folder / "replay")
     chains.run((EVENTS - 2) // 2)
     events = chains.attempt()
     assert len(events) == EVENTS
+    assert chains.journal.store is not None
+    stream, db = events[0].stream, sqlite3.connect(chains.journal.store)
+    ids = chains.last, stream.rsplit("/", 1)[1]
+    same = plain(ATTEMPT.fold(each.event for each in events))
+    assert dict_fold(db, stream) == same, "the baseline folds to another state"
     times = interleaved(
         {
-            "statelog": _ours(chains.journal, chains.last, events),
-            RAW: _raw(chains.journal, events),
-            PEER: _peer(folder / "replay-eventsourcing.db", events),
+            "statelog": _turn(lambda: chains.journal.load(ATTEMPT, ids)),
+            MUTABLE: _turn(lambda: dict_fold(db, stream)),
         },
         effort,
     )
     chains.close()
-    return [at_most("B2", WORK, times, RAW, 1.5), faster("B2", WORK, times, PEER, 8, RAW)]
+    return times
 
 
-def _ours(journal: Journal, plan_id: str, events: list[Recorded]) -> Turn:
-    execution_id = events[0].stream.rsplit("/", 1)[1]
-
+def _turn(work: Callable[[], object]) -> Turn:
     def turn() -> float:
         start = perf_counter()
-        loaded = journal.load(ATTEMPT, (plan_id, execution_id))
-        seconds = perf_counter() - start
-        assert loaded.version == EVENTS
-        return seconds / EVENTS
-
-    return turn
-
-
-def _raw(journal: Journal, events: list[Recorded]) -> Turn:
-    assert journal.store is not None
-    db = sqlite3.connect(journal.store)
-    stream = events[0].stream
-    same = plain(ATTEMPT.fold(each.event for each in events))
-    assert dict_fold(db, stream) == same, "the baseline folds to another state"
-
-    def turn() -> float:
-        start = perf_counter()
-        dict_fold(db, stream)
+        work()
         return (perf_counter() - start) / EVENTS
 
     return turn
+
+
+def _peer(path: Path, events: Sequence[Event]) -> Turn:
+    app = eventsourced.application(path)
+    opened, *movements, closed = events
+    saved = eventsourced.Account(**vars(opened))
+    for event in movements:
+        (saved.deposit if isinstance(event, account.Deposited) else saved.withdraw)(**vars(event))
+    saved.close(**vars(closed))
+    app.save(saved)
+    assert app.repository.get(saved.id).version == EVENTS
+    return _turn(lambda: app.repository.get(saved.id))
 
 
 def dict_fold(db: sqlite3.Connection, stream: str) -> dict[str, Any]:
@@ -117,24 +143,3 @@ def plain(attempt: Attempt) -> dict[str, Any]:
             for step_id, step in attempt.steps.items()
         },
     }
-
-
-def _peer(path: Path, events: list[Recorded]) -> Turn:
-    app = eventsourced.application(path)
-    first, *middle, last = (orjson.loads(each.data or b"") for each in events)
-    attempt = eventsourced.Attempt(
-        execution_id=first["execution_id"], plan_id=first["plan_id"], steps=first["steps"]
-    )
-    for event in middle:
-        (attempt.start_step if "why" in event else attempt.step_succeeded)(**event)
-    attempt.close(**last)
-    app.save(attempt)
-
-    def turn() -> float:
-        start = perf_counter()
-        found = app.repository.get(attempt.id)
-        seconds = perf_counter() - start
-        assert found.version == EVENTS
-        return seconds / EVENTS
-
-    return turn

@@ -10,7 +10,7 @@ from tests.bench.rounds import Times, micros, ratio
 
 @dataclass(frozen=True)
 class Line:
-    """One comparison. `reached` is None where the other side could not be measured.
+    """One comparison. `reached` is None where there is no goal, or nothing to measure.
 
     Times are microseconds a unit; `figure` is what the goal is about, a ratio or a count. `limit`
     is the figure that the raw baseline of the same work has against a peer: what can be reached.
@@ -41,13 +41,19 @@ def faster(goal: str, work: str, times: Times, other: str, factor: float, raw: s
     return replace(line, limit=ratio(times, other, raw))
 
 
+def compared(goal: str, work: str, times: Times, other: str) -> Line:
+    """How many times as long we take as the other one; no goal says anything about it."""
+    figure = ratio(times, "statelog", other)
+    return _line(goal, work, times, other, "no goal", figure, None)
+
+
 def absent(goal: str, work: str, other: str, wanted: str, why: str) -> Line:
     """A comparison that cannot be made here, and why."""
     return Line(goal, work, other, wanted, None, None, note=why)
 
 
 def _line(
-    goal: str, work: str, times: Times, other: str, wanted: str, figure: float, reached: bool
+    goal: str, work: str, times: Times, other: str, wanted: str, figure: float, reached: bool | None
 ) -> Line:
     ours, theirs = micros(times, "statelog"), micros(times, other)
     return Line(goal, work, other, wanted, figure, reached, ours, theirs)

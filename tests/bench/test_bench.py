@@ -82,6 +82,7 @@ def test_the_page_about_speed_has_the_rows_that_are_printed():
     assert [(row[0], row[1], row[-2]) for row in rows] == [
         ("B2", replaying.WORK, "<= 1.5 x"),
         ("B2", replaying.WORK, ">= 8 x"),
+        ("B2", replaying.ATTEMPT_WORK, "no goal"),
         ("B3", appending.WORK, "<= 1.6 x"),
         ("B3", appending.WORK, ">= 1.8 x"),
         ("B6", stepping.WORK, "<= 1.5 x"),

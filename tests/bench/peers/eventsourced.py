@@ -21,6 +21,42 @@ class Tally(Aggregate):
         self.total += by
 
 
+class Account(Aggregate):
+    """Who owns how much, and what moved it last."""
+
+    @event("Opened")
+    def __init__(self, owner: str, currency: str) -> None:
+        self.status = "open"
+        self.owner = owner
+        self.currency = currency
+        self.balance = 0
+        self.movements = 0
+        self.booked: str | None = None
+        self.note: str | None = None
+
+    @event("Deposited")
+    def deposit(self, amount: int, booked: str, counterparty: str, reference: str) -> None:
+        """Put money in."""
+        self.balance += amount
+        self.movements += 1
+        self.booked = booked
+        self.note = reference
+
+    @event("Withdrawn")
+    def withdraw(self, amount: int, booked: str, counterparty: str, reference: str) -> None:
+        """Take money out."""
+        self.balance -= amount
+        self.movements += 1
+        self.booked = booked
+        self.note = reference
+
+    @event("Closed")
+    def close(self, reason: str) -> None:
+        """Use it no longer."""
+        self.status = "closed"
+        self.note = reason
+
+
 class Attempt(Aggregate):
     """An attempt and its steps, by id."""
 
