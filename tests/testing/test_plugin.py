@@ -79,7 +79,8 @@ def test_a_lifecycle_test_is_one_line(tmp_path: Path):
         tmp_path,
         """
         broken = Lifecycle(Status.NEW, [(Opened, Status.NEW, SAME)], reserved=list(Status)[1:])
-        broken._table[Status.OPEN, Opened] = Status.CLOSED
+        broken.targets[Opened][id(Status.OPEN)] = Status.CLOSED
+        broken._new_targets[Opened][id(Status.OPEN)] = Status.CLOSED
         test_lifecycle = lifecycle_test(broken)
         """,
         "-rf",
