@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
@@ -18,6 +19,9 @@ from uuid import uuid4
 
 SUFFIX: Final = ".bells"
 _PROC: Final = Path("/proc/self/fd")
+_FRESH_S: Final = 0.001
+"""So long a writer believes that nobody listens. A new listener waits twice as long before it
+reads, and so misses nothing."""
 
 
 class Bell:
@@ -26,6 +30,7 @@ class Bell:
     def __init__(self, store: Path | None) -> None:
         self._folder = None if store is None else store.with_name(f"{store.name}{SUFFIX}")
         self._folder_name = str(self._folder)
+        self._nobody_until = 0.0
         self._changed = -1
         self._names: tuple[str, ...] = ()
         self._local: set[Listener] = set()
@@ -35,8 +40,12 @@ class Bell:
         """Wake every listener. Never raises and never waits."""
         for listener in tuple(self._local):
             listener.woken.set()
+        now = time.monotonic()
+        if self._folder is None or now < self._nobody_until:
+            return
         # asked first, because a folder that is not there is the usual case and an error is dear
-        if self._folder is None or not os.access(self._folder_name, os.F_OK):
+        if not os.access(self._folder_name, os.F_OK):
+            self._nobody_until = now + _FRESH_S
             return
         try:
             changed = self._folder.stat().st_mtime_ns
@@ -57,6 +66,7 @@ class Bell:
             with suppress(OSError):
                 self._folder.mkdir(mode=0o700, exist_ok=True)
                 listener.attach(self._folder)
+                time.sleep(2 * _FRESH_S)
         return listener
 
     def forget(self, listener: Listener) -> None:

@@ -234,6 +234,8 @@ class StepRunner:
                 f"the function returned without its declared outputs: {', '.join(missing)}",
                 code="missing_required_outputs",
             )
+        if returned is None and not channel.artifacts:
+            return result
         return StepResult(
             artifacts=storable_artifacts(result.artifacts or channel.artifacts),
             metrics=storable_mapping(result.metrics, "metrics"),

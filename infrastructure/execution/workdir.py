@@ -115,6 +115,8 @@ class StepDir:
 
         A dangling link and what lies below a missing parent do not exist; an empty directory does.
         """
+        if not declared:
+            return ()
         paths = self.outputs(declared).values()
         return tuple(str(path) for path in paths if not _exists(path))
 
