@@ -117,6 +117,11 @@ def _check_value(step: StepSpec, place: str, value: Any) -> Iterator[Rejected]:
 _signature = lru_cache(maxsize=1024)(inspect.signature)
 
 
+def forget_signatures() -> None:
+    """Let go of the functions that were looked at, and so of their modules."""
+    _signature.cache_clear()
+
+
 def _misfit(function: Callable[..., Any], params: Mapping[str, Json]) -> str | None:
     """Why a context and the params, by name, do not bind; None too if nobody can tell."""
     try:

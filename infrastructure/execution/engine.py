@@ -34,6 +34,7 @@ from statelog.infrastructure.execution.closing import Ending, close, diagnostic,
 from statelog.infrastructure.execution.fence import marked
 from statelog.infrastructure.execution.history import last_successes
 from statelog.infrastructure.execution.imports import StepModules
+from statelog.infrastructure.execution.params import forget_functions
 from statelog.infrastructure.execution.stepping import StepFailure, StepInterrupted, StepRunner
 from statelog.infrastructure.execution.workdir import WorkDir
 from statelog.infrastructure.execution.writer import AttemptWriter, Listener
@@ -154,6 +155,8 @@ class _Run:
             return self._ended(None, fenced)
         except BaseException as stopped:
             ending, error = self._abnormal_ending(stopped)
+        finally:
+            forget_functions()
         return self._close(ending, error)
 
     def _abnormal_ending(self, error: BaseException) -> tuple[Ending, BaseException]:

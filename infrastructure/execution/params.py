@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 
 from statelog.domain.execution.spec import StepSpec
 from statelog.domain.execution.step import In, PermanentStepError
+from statelog.domain.execution.step_functions import forget_signatures
 
 Function = Callable[..., Any]
 
@@ -120,6 +121,12 @@ def _evaluated(function: Function) -> _Signature:
 
 
 _remembered = lru_cache(maxsize=1024)(_evaluated)
+
+
+def forget_functions() -> None:
+    """Let go of the functions that were looked at, and so of their modules: an attempt's own."""
+    _remembered.cache_clear()
+    forget_signatures()
 
 
 def _defaults(function: Function) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 
@@ -596,3 +597,17 @@ def cancel_at(cancel: threading.Event, name: str, step_id: str):
                 cancel.set()
 
     return listen
+
+
+def test_an_ended_attempt_holds_none_of_its_modules(lab: Lab) -> None:
+    """A service that runs for weeks keeps nothing of the modules it imported."""
+    lab.steps("""
+        class OnlyHere: ...
+        HELD = OnlyHere()
+        @step
+        def uses(ctx: StepContext, x: int = 0, where: Path | None = None) -> None:
+            assert HELD
+    """)
+    lab.run(a_step("a", "uses", params={"x": 1}))
+    gc.collect()
+    assert not [held for held in gc.get_objects() if type(held).__name__ == "OnlyHere"]
