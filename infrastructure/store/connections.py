@@ -8,10 +8,10 @@ import threading
 import time
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from statelog.infrastructure.store.faults import fault, os_error, store_error
 from statelog.infrastructure.store.files import beside, uri, writable
@@ -24,6 +24,13 @@ IDLE_READERS = 8
 LOOK_EVERY = 0.05
 
 
+class Left(NamedTuple):
+    """Where a commit left the log: last position and time, and versions of its streams."""
+
+    head: tuple[int, int]
+    versions: Mapping[str, int]
+
+
 class Connections:
     """Opened when they are needed, and closed before a fork."""
 
@@ -32,6 +39,7 @@ class Connections:
         self.writable = writable
         self.patience = patience
         self.closed = False
+        self.left: Left | None = None
         self._idle: deque[sqlite3.Connection] = deque()
         self._out: deque[None] = deque()
         self._opening = threading.Lock()

@@ -77,7 +77,7 @@ class MemoryRecorder(LogRecorder):
             raise fault("closed", Path(":memory:"))
         return self._lock
 
-    def turn(self) -> MemoryTurn:
+    def turn(self, *, trusting: bool = False) -> MemoryTurn:
         """A turn to write."""
         return MemoryTurn(self)
 

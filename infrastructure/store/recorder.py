@@ -30,6 +30,10 @@ class CommitFailed(Exception):
     """COMMIT raised; its cause is the `StoreError`, and the rows may be there or not."""
 
 
+class OutOfDate(Exception):
+    """What a turn believed of the end of the log was not so; the next one asks."""
+
+
 class Turn(Protocol):
     """A write transaction, alone with the log: committed at the end of its `with` block."""
 
@@ -71,8 +75,12 @@ class LogRecorder(ApplicationRecorder):
         self._listeners: set[Flag] = set()
 
     @abstractmethod
-    def turn(self) -> Turn:
-        """A turn to write."""
+    def turn(self, *, trusting: bool = False) -> Turn:
+        """A turn to write.
+
+        A `trusting` one may believe what its last commit left instead of asking, because an
+        insert follows; it may then raise `OutOfDate` from `version` and at its end.
+        """
 
     @abstractmethod
     def head(self) -> tuple[int, int]:
@@ -138,7 +146,13 @@ class LogRecorder(ApplicationRecorder):
         `OutcomeUnknown`, and `StoreError`.
         """
         try:
-            with self.turn() as turn:
+            return self._append(batch, trusting=bool(batch.drafts))
+        except OutOfDate:
+            return self._append(batch, trusting=False)
+
+    def _append(self, batch: Batch, *, trusting: bool) -> Appended:
+        try:
+            with self.turn(trusting=trusting) as turn:
                 if batch.lookup and (found := turn.by_command(batch.stamp.command)):
                     return Appended(found, found[-1].position, repeated=True)
                 for stream, expected in batch.expect.items():

@@ -14,11 +14,11 @@ from eventsourcing.persistence import IntegrityError
 from statelog.domain.ids import below
 from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.store import factory, schema
-from statelog.infrastructure.store.connections import Connections
+from statelog.infrastructure.store.connections import Connections, Left
 from statelog.infrastructure.store.faults import store_error
 from statelog.infrastructure.store.files import prepare
 from statelog.infrastructure.store.health import health
-from statelog.infrastructure.store.recorder import CommitFailed, LogRecorder, Refusal
+from statelog.infrastructure.store.recorder import CommitFailed, LogRecorder, OutOfDate, Refusal
 from statelog.infrastructure.store.row import Folded, Row
 
 _ROW_SIZE = 300
@@ -26,16 +26,28 @@ _DAY = 86_400_000_000
 
 
 class SqliteTurn:
-    """One write transaction, from the lock to the commit."""
+    """One write transaction, from the lock to the commit.
 
-    def __init__(self, connections: Connections, *, durable: bool = True) -> None:
+    With `trusting` an insert follows, and the end of the log is believed to be where this
+    process's last commit left it. The insert proves it: positions are dense, so the next one is
+    free only while nobody else has written.
+    """
+
+    def __init__(
+        self, connections: Connections, *, durable: bool = True, trusting: bool = False
+    ) -> None:
         self._connections = connections
         self._durable = durable
+        self._trusting = trusting
+        self._left: Left | None = None
+        self._believed = False
         self._size = 0
         self._head: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
         self._db = self._connections.begin(durable=self._durable)
+        if self._trusting:
+            self._left = self._connections.left
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -43,15 +55,18 @@ class SqliteTurn:
         try:
             if raised is None:
                 connections.commit(self._db, self._size)
+                connections.left = self._left
             else:
+                connections.left = None
                 connections.undo(self._db)
         except sqlite3.Error as failed:
+            connections.left = None
             connections.undo(self._db)
             raise CommitFailed from store_error(failed, connections.path)
         finally:
             connections.release(durable=self._durable)
         if isinstance(raised, sqlite3.IntegrityError):
-            raise IntegrityError(raised) from raised
+            raise (OutOfDate if self._believed else IntegrityError)(raised) from raised
         if isinstance(raised, sqlite3.Error):
             raise store_error(raised, connections.path) from raised
 
@@ -62,8 +77,14 @@ class SqliteTurn:
         return self._head
 
     def version(self, stream: str) -> int:
-        """Last version of a stream."""
+        """Last version of a stream. Raises `OutOfDate`."""
+        left = self._left
+        if left is not None and stream in left.versions and self._head in (None, left.head):
+            self._believed, self._head = True, left.head
+            return left.versions[stream]
         found = self._db.execute(schema.HEAD_AND_VERSION, (stream,)).fetchone() or (0, 0, 0)
+        if self._believed and found[:2] != self._head:
+            raise OutOfDate
         self._head = found[:2]
         return found[2] or 0
 
@@ -77,6 +98,8 @@ class SqliteTurn:
             self._db.execute(schema.INSERT, rows[0])
         else:
             self._db.executemany(schema.INSERT, rows)
+        last = rows[-1]
+        self._left = Left((last.position, last.time), {row.stream: row.version for row in rows})
         self._size = sum([len(row.data or b"") for row in rows]) + _ROW_SIZE * len(rows)
 
     def refuse(self, refusal: Refusal) -> None:
@@ -130,9 +153,9 @@ class SqliteRecorder(LogRecorder):
         """Whether events can be appended."""
         return self.connections.writable
 
-    def turn(self) -> SqliteTurn:
+    def turn(self, *, trusting: bool = False) -> SqliteTurn:
         """A turn to write."""
-        return SqliteTurn(self.connections)
+        return SqliteTurn(self.connections, trusting=trusting)
 
     def head(self) -> tuple[int, int]:
         """Last position and its time."""
