@@ -79,7 +79,7 @@ def going(lab: Lab, *wishes: Wish, **given: Any) -> Iterator[Going]:
         yield session
     finally:
         session.running.cancel.set()
-        for plan_id in ("p", "q", "r"):
+        for plan_id in (wish.plan_id for wish in wishes):
             (lab.work / plan_id / "a" / "go").parent.mkdir(parents=True, exist_ok=True)
             (lab.work / plan_id / "a" / "go").touch()
         session.join()
