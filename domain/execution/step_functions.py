@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -114,23 +115,28 @@ def _check_value(step: StepSpec, place: str, value: Any) -> Iterator[Rejected]:
             yield Rejected("P20", f"{what} does not take its params: {misfit}", step.step_id)
 
 
-_signature = lru_cache(maxsize=1024)(inspect.signature)
-
-
 def forget_signatures() -> None:
     """Let go of the functions that were looked at, and so of their modules."""
-    _signature.cache_clear()
+    _remembered.cache_clear()
 
 
 def _misfit(function: Callable[..., Any], params: Mapping[str, Json]) -> str | None:
     """Why a context and the params, by name, do not bind; None too if nobody can tell."""
+    names = tuple(params)
+    with suppress(Exception):
+        return _remembered(function, names)
+    with suppress(Exception):  # a function that cannot be remembered
+        return _binding(function, names)
+    return None
+
+
+def _binding(function: Callable[..., Any], names: tuple[str, ...]) -> str | None:
+    signature = inspect.signature(function)
     try:
-        known = isinstance(function, Hashable)
-        signature = _signature(function) if known else inspect.signature(function)
-    except Exception:
-        return None
-    try:
-        signature.bind(None, **params)
+        signature.bind(None, **dict.fromkeys(names))
     except TypeError as error:
         return str(error)
     return None
+
+
+_remembered = lru_cache(maxsize=1024)(_binding)

@@ -79,7 +79,7 @@ class SqliteTurn:
     def version(self, stream: str) -> int:
         """Last version of a stream. Raises `OutOfDate`."""
         left = self._left
-        if left is not None and stream in left.versions and self._head in (None, left.head):
+        if left is not None and stream in left.versions:
             self._believed, self._head = True, left.head
             return left.versions[stream]
         found = self._db.execute(schema.HEAD_AND_VERSION, (stream,)).fetchone() or (0, 0, 0)
