@@ -172,8 +172,8 @@ def test_a_plan_that_somebody_else_adopts_meanwhile_is_no_error(lab: Lab):
         until((lab.work / "q" / "a" / "here").exists)
         Plans(lab.journal, "alice").adopt("r")
         (lab.work / "q" / "a" / "go").touch()
-        finished = session.join()
-    assert codes(finished) == [0, 0], finished
+        both = session.join()
+    assert codes(both) == [0, 0], both
     assert starts(lab) == ["q"]
     assert codes(run(lab, wish(lab, "p"))) == [1]
 
