@@ -8,13 +8,12 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from statelog.domain.event import Event
 from statelog.domain.ids import Id, stream_name
-from statelog.domain.instances import filler, fillers
 from statelog.domain.lifecycle import AnyLifecycle
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_new = object.__new__
+_new, _set = object.__new__, object.__setattr__
 
 Decision = Callable[Concatenate[T, P], Sequence[Event]]
 """A command: (state, keyword arguments) -> events. No events means: said already."""
@@ -30,9 +29,8 @@ def changed(state: T, /, **changes: Any) -> T:
     fields = before | changes
     if len(fields) != len(before):
         raise AttributeError(f"{type(state).__name__} has no {sorted(changes.keys() - before)}")
-    kind = type(state)
-    copy = _new(kind)
-    (fillers.get(kind) or filler(kind))(copy, fields)
+    copy = _new(type(state))
+    _set(copy, "__dict__", fields)
     return copy
 
 

@@ -12,7 +12,6 @@ from threading import RLock
 from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from statelog.domain.errors import Invalid
-from statelog.domain.instances import filler
 from statelog.domain.pmap import PMap
 from statelog.projections.plain import to_json, within
 
@@ -211,6 +210,7 @@ class Shape:
 
     def __init__(self, cls: type[Any]) -> None:
         self.cls = cls
+        self._fill = _filler(cls)
         self.take: Reader = self._checked
         """An instance from a JSON object that nobody else has: it may become the instance's own.
 
@@ -260,7 +260,7 @@ class Shape:
             f" and type(payload[{name!r}]) in kinds_{at}" for at, (name, _) in enumerate(flat)
         )
         scope: dict[str, Any] = {f"kinds_{at}": kinds for at, (_, kinds) in enumerate(flat)}
-        scope |= {"cls": self.cls, "fill": filler(self.cls), "make": _new, "read": read}
+        scope |= {"cls": self.cls, "fill": self._fill, "make": _new, "read": read}
         scope |= {"length": len(self._fields), "checked": self._checked}
         exec(_TAKE.format(checks="".join(checks), read="read(payload)" if deep else "pass"), scope)
         return cast("Reader", scope["take"])
@@ -297,7 +297,7 @@ class Shape:
                 raise within(key, Invalid("", "is not a known key"))
         new = _new(self.cls)
         values = {name: self._value(name, field, payload) for name, field in self._fields.items()}
-        filler(self.cls)(new, values)
+        self._fill(new, values)
         return new
 
     def _value(self, name: str, field: Field[Any], payload: dict[str, Any]) -> Any:
@@ -307,6 +307,18 @@ class Shape:
             return self._readers[name](payload[name])
         except Invalid as error:
             raise within(name, error) from None
+
+
+def _filler(cls: type) -> Callable[[Any, dict[str, Any]], None]:
+    """What gives a new instance of a class its `__dict__`, frozen or not.
+
+    It is what `object.__setattr__` looks up each time. Raises `TypeError` for a class with slots,
+    whose instances have none.
+    """
+    for base in cls.__mro__:
+        if "__dict__" in vars(base):
+            return cast("Callable[[Any, dict[str, Any]], None]", vars(base)["__dict__"].__set__)
+    raise TypeError(f"{cls.__qualname__} has slots: instances are made from a __dict__")
 
 
 def _default(name: str, field: Field[Any]) -> Any:
