@@ -100,8 +100,11 @@ def work(order: Order) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Carry out the order on standard input."""
-    order = Order.read(sys.stdin.buffer.readline())
+    """Carry out the order on standard input; without one, its giver is gone and nothing is done."""
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        sys.exit(1)
+    order = Order.read(line)
     die_with_parent(order.parent)
     configure(order.log_format, order.log_level)
     try:
@@ -110,7 +113,8 @@ def main() -> None:
         resolved = Resolved(order.plan_id, Resolution.ADMISSION_FAILED, str(error))
         tell(resolved)
         answer = resolved.to_json()
-    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as result:
+    result = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    with suppress(BrokenPipeError), result:
         json.dump(answer, result)
 
 

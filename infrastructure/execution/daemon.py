@@ -18,7 +18,7 @@ from statelog.domain.execution.due import Due
 from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.plan import GenerationAssigned, RequestFinished
 from statelog.domain.execution.request import DAEMON, Claim
-from statelog.domain.execution.slot import SLOT, SlotStatus
+from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.infrastructure.execution.child import Order
 from statelog.infrastructure.execution.children import carried_out
 from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, heard, tell
@@ -235,21 +235,26 @@ class Daemon:
             log_format=self.log_format,
             log_level=self.log_level,
         )
+        before = self.journal.load(SLOT, plan_id).state
         answer, code = carried_out(order, cancel)
         if answer is None:
-            return self._died(plan_id, code, cancelled=cancel.is_set())
+            return self._died(before, plan_id, code, cancelled=cancel.is_set())
         resolved = Resolved.from_json(answer)
         if resolved.resolution is Resolution.FINALIZATION_PENDING and resolved.execution_id:
             self._settler.spend(resolved.execution_id, resolved.run_token or 0)
         return resolved
 
-    def _died(self, plan_id: str, code: int, *, cancelled: bool) -> Resolved:
-        """Look again at once at an attempt it abandoned, which is closed and followed (D9, D11)."""
+    def _died(self, before: Slot, plan_id: str, code: int, *, cancelled: bool) -> Resolved:
+        """Look again at once at an attempt it abandoned, which is closed and followed (D9, D11).
+
+        Another process may have closed and followed it by now: the floor tells that it was there.
+        """
         reason = f"the attempt's process ended with exit code {code}"
         resolution = Resolution.CANCELLED
         if not cancelled:
             resolution = Resolution.UNFINISHED
-            if self.journal.load(SLOT, plan_id).state.status is SlotStatus.FREE:
+            slot = self.journal.load(SLOT, plan_id).state
+            if slot.status is SlotStatus.FREE and slot.floor == before.floor:
                 resolution = Resolution.ADMISSION_FAILED
                 reason += " before it had the plan"
             else:

@@ -12,25 +12,10 @@ from statelog.domain.event import Event
 from statelog.domain.execution import invariants
 from statelog.domain.execution.attempt_events import Closed, StepStarted
 from statelog.domain.execution.plan import RequestFinished
-from statelog.domain.execution.plan_history import History, evolve
 from statelog.domain.execution.slot import Held, Released
-from statelog.domain.ids import stream_parts
 from statelog.infrastructure.execution.plans import Plans
 from tests.infrastructure.execution.lab import Lab, a_step
-
-Entry = tuple[str, Event]
-
-
-def audited(log: list[Entry]) -> list[str]:
-    """Every rule that an event of a log breaks, in the order of the log."""
-    history, found = History(), []
-    for stream, event in log:
-        parts = stream_parts(stream)
-        execution_id = parts[3] if len(parts) > 3 else None
-        after = evolve(history, event, execution_id)
-        found += invariants.broken(history, event, execution_id, after)
-        history = after
-    return found
+from tests.model.audit import Entry, audited
 
 
 @pytest.fixture

@@ -144,19 +144,24 @@ def is_open(store: Path, plan_id: str) -> bool:
 
 
 def abandoned_holders(store: Path, plan_id: str = "p") -> set[str]:
-    """Holders whose attempts another process voided, closed or settled."""
+    """Holders whose attempts another process voided or closed."""
+    return set(takeovers(store, plan_id).values())
+
+
+def takeovers(store: Path, plan_id: str = "p") -> dict[int, str]:
+    """By the position of each takeover, the holder whose attempt was voided or closed."""
     holders: dict[str, str] = {}
-    found = set()
+    found = {}
     for recorded in _history(store, plan_id):
         word = _word(recorded)
         if word == "held":
             holders[recorded.event.execution_id] = recorded.event.holder
         elif word == "voided":
-            found.add(holders[recorded.stream.rsplit("/", 1)[1]])
+            found[recorded.position] = holders[recorded.stream.rsplit("/", 1)[1]]
         elif word == "closed":
             details = (recorded.event.report["diagnostic"] or {}).get("details", {})
             if details.get("abandoned"):
-                found.add(details["holder"])
+                found[recorded.position] = details["holder"]
     return found
 
 

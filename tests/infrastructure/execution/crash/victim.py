@@ -5,6 +5,10 @@ to the descriptor `ORDERS["tell"]` at each mark it passes: `ack POSITION HASH` f
 append has returned, `holder ID`, and words such as `before step_started`. Where a mark is the one
 in `die` the process kills itself with SIGKILL, where it is the one in `stop` it stops itself once,
 and where it is the one in `full` the disk becomes full for it.
+
+With a path in `tell` each line begins with the pid and is appended to that file; the processes of
+a daemon's attempts then tell there too, and only `stops` (1) of all stop. `clock` is a file of the
+seconds by which the clock goes wrong.
 """
 
 from __future__ import annotations
@@ -14,22 +18,41 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 ORDERS: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+SHARED = isinstance(ORDERS.get("tell"), str)
+CHILD = ORDERS.get("child", False)
+TELL = (
+    os.open(ORDERS["tell"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if SHARED
+    else ORDERS.get("tell")
+)
 
 
 def mark(word: str) -> None:
     """Say it, then do what was ordered for this place."""
-    os.write(ORDERS["tell"], f"{word}\n".encode())
+    os.write(TELL, (f"{os.getpid()} {word}\n" if SHARED else f"{word}\n").encode())
     if word == ORDERS.get("die"):
         os.kill(os.getpid(), signal.SIGKILL)
     if word == ORDERS.get("stop"):
         del ORDERS["stop"]
-        os.kill(os.getpid(), signal.SIGSTOP)
+        if first():
+            os.kill(os.getpid(), signal.SIGSTOP)
     if word == ORDERS.get("full"):
         fill()
+
+
+def first() -> bool:
+    """Whether fewer processes that tell into the same file than may stop have done so before."""
+    for number in range(ORDERS.get("stops", 1) if SHARED else 0):
+        with suppress(FileExistsError):
+            os.close(os.open(f"{ORDERS['tell']}.{number}", os.O_CREAT | os.O_EXCL))
+            return True
+    return not SHARED
 
 
 def fill() -> None:
@@ -117,6 +140,28 @@ def watch_the_rest() -> None:
     marked(ViewStore, "_move", lambda *_: "view")
 
 
+def follow_children() -> None:
+    """Let the processes of attempts tell too."""
+    from statelog.infrastructure.execution import children
+
+    orders = json.dumps({**ORDERS, "child": True})
+    children.COMMAND = (sys.executable, "-P", __file__, orders)  # type: ignore[misc,assignment]
+
+
+def go_wrong(offset: str) -> None:
+    """A clock that is as many seconds wrong as a file says, from when it says so."""
+    right = time.time_ns
+
+    def wrong() -> int:
+        try:
+            with open(offset, encoding="ascii") as file:
+                return right() + int(file.read() or "0") * 1_000_000_000
+        except FileNotFoundError:
+            return right()
+
+    time.time_ns = wrong
+
+
 def limit() -> None:
     """Orders about the disk and about patience."""
     from statelog.infrastructure.store.sqlite import SqliteRecorder
@@ -127,13 +172,28 @@ def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (ORDERS["bytes"], resource.RLIM_INFINITY))
 
 
+def program() -> Callable[[], None]:
+    """The command line, or the process of an attempt."""
+    if CHILD:
+        from statelog.infrastructure.execution.child import main as child
+
+        return child
+    from statelog.__main__ import main
+
+    return main
+
+
 if __name__ == "__main__":
     mark("up")
     sys.argv[1:] = sys.argv[2:]
-    sys.path.pop(0)
-    from statelog.__main__ import main
-
+    if not sys.flags.safe_path:
+        sys.path.pop(0)
+    if "clock" in ORDERS:
+        go_wrong(ORDERS["clock"])
+    run = program()
+    if SHARED:
+        follow_children()
     limit()
     watch_the_log()
     watch_the_rest()
-    main()
+    run()
