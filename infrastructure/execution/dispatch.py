@@ -13,7 +13,7 @@ from typing import Final
 from statelog.domain.execution.due import Due
 from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.request import Claim
-from statelog.infrastructure.execution.coordinator import Resolved
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.logs import about
 
 log = logging.getLogger("statelog.execution.dispatch")

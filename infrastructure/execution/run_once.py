@@ -16,9 +16,10 @@ from statelog.domain.execution.plan import Plan, PlanStatus
 from statelog.domain.execution.request import RUN_ONCE, Claim, request_state
 from statelog.domain.execution.slot import SLOT, SlotStatus
 from statelog.domain.execution.spec import PlanSpec
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.engine import Engine
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.execution.writer import Listener
 from statelog.infrastructure.holders import Holders

@@ -14,7 +14,7 @@ from statelog.domain.event import Recorded
 from statelog.domain.execution.endings import Resolution, exit_code
 from statelog.domain.execution.plan import Approved
 from statelog.domain.execution.spec import PlanSpec
-from statelog.infrastructure.execution.coordinator import Resolved
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.run_once import RunOnce
 from statelog.projections.execution.streams import plan_of
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Self
 
 from statelog.domain.execution.request import DAEMON, Claim
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, heard
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.engine import Engine
+from statelog.infrastructure.execution.resolved import Resolved, heard
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.execution.writer import Listener
 from statelog.infrastructure.holders import Holders

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from statelog.domain.event import Recorded
-from statelog.infrastructure.execution.coordinator import Resolved
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.run_once import session
 from statelog.infrastructure.journal import Journal
 

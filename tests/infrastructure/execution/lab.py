@@ -15,9 +15,10 @@ from statelog.domain.execution.attempt_events import StepEmitted
 from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.request import RUN_ONCE, Claim
 from statelog.domain.execution.slot import SLOT
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.engine import Engine
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.run_once import RunOnce
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.holders import Holder, Holders

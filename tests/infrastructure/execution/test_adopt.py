@@ -11,8 +11,8 @@ from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.request import RUN_ONCE
 from statelog.domain.execution.slot import SLOT
 from statelog.infrastructure.execution.closing import Ending, close
-from statelog.infrastructure.execution.coordinator import Resolved
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.writer import AttemptWriter
 from statelog.infrastructure.holders import Holders
 from tests.infrastructure.execution.lab import Lab

@@ -16,9 +16,9 @@ import pytest
 from statelog.domain.errors import StatelogError, StoreError
 from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT, SlotStatus
-from statelog.infrastructure.execution.coordinator import Resolved
 from statelog.infrastructure.execution.daemon import Daemon
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.views import Views

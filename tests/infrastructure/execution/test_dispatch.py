@@ -15,9 +15,10 @@ from statelog.domain.errors import StoreError
 from statelog.domain.execution.due import Due
 from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.request import DAEMON, RUN_ONCE, Claim
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.dispatch import Ask, Attempted, Cancel, Dispatch
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
 from tests.infrastructure.execution.lab import Failing, Lab, a_step

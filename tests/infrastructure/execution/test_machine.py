@@ -32,9 +32,10 @@ from statelog.domain.execution.plan import PLAN, Plan, PlanStatus
 from statelog.domain.execution.request import DAEMON, Claim, RunRequest
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.infrastructure.execution.closing import Ending, close
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.engine import Engine
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.execution.writer import AttemptWriter
 from statelog.infrastructure.holders import Holder, Holders

@@ -19,8 +19,8 @@ from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.request import DAEMON
 from statelog.domain.execution.slot import SLOT, SlotStatus
 from statelog.infrastructure.cli.status import pending_result
-from statelog.infrastructure.execution.coordinator import Resolved
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.execution.run_once import RunOnce
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.execution.worker import Worker

@@ -18,10 +18,10 @@ from statelog.domain.execution.plan import PlanStatus
 from statelog.domain.execution.request import RUN_ONCE
 from statelog.domain.execution.slot import SlotStatus
 from statelog.domain.execution.spec import PlanSpec
-from statelog.infrastructure.execution.coordinator import Resolved
 from statelog.infrastructure.execution.engine import Ended
 from statelog.infrastructure.execution.fence import EXECUTION_ID, marked_processes
 from statelog.infrastructure.execution.plans import Plans
+from statelog.infrastructure.execution.resolved import Resolved
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
 from tests.infrastructure.execution.lab import Lab, a_step
