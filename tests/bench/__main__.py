@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
 
-from tests.bench import appending, growing, replaying, stepping, syncs
+from tests.bench import appending, growing, replaying, stepping, syncs, takeover
 from tests.bench.facts import facts
 from tests.bench.result import Line, table
 from tests.bench.rounds import Effort
@@ -65,6 +65,10 @@ def _measured(folder: Path, *, quick: bool) -> list[Line]:
             lambda: [
                 growing.measure(folder, Effort(3, 20) if quick else Effort(5, 120), quick=quick)
             ],
+        ),
+        (
+            "takeover",
+            lambda: [takeover.measure(folder, Effort(3, 15) if quick else Effort(9, 60))],
         ),
     ]
     lines = []
