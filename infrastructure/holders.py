@@ -89,7 +89,8 @@ class Holders:
         except OSError as error:
             self._own.discard(id)
             kind = "full" if error.errno == 28 else "read-only"
-            raise StoreError(kind, f"cannot hold a lock in {self._folder}: {error}") from error
+            why = error.strerror or error
+            raise StoreError(kind, f"cannot hold a lock in {self._folder}: {why}") from error
 
     def alive(self, id: str | None) -> bool:
         """Whether the holder's process lives, stopped or not.

@@ -53,11 +53,13 @@ class Unresolved:
     """Why a reference names nothing.
 
     `module_loaded` says whether its module was imported to the end. A `ModuleNotFoundError`
-    carries the missing module's name as an author would spell it.
+    carries the missing module's name as an author would spell it. `searched` says where modules
+    were looked for, or nothing.
     """
 
     error: Exception
     module_loaded: bool
+    searched: str = ""
 
 
 Resolver = Callable[[str, str], Resolved | Unresolved]

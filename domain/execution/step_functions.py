@@ -98,7 +98,8 @@ def _unresolved(
         message = f"{place}: resolving {step.fn_ref!r} failed: {text_of(why.error)}"
         return Aborted(check, message, step.step_id, why.error)
     lacking = f"module {module!r} has no attribute {attribute!r}"
-    missing = f"there is no module {getattr(why.error, 'name', None)!r}"
+    where = f" in {why.searched}" if why.searched else ""
+    missing = f"there is no module {getattr(why.error, 'name', None)!r}{where}"
     wrong = missing if check == "P13" else lacking
     return Rejected(check, f"{place}: fn_ref {step.fn_ref!r}: {wrong}", step.step_id)
 

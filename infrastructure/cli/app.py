@@ -31,7 +31,7 @@ from statelog.infrastructure.cli.common import (
     help_alone,
     misused,
 )
-from statelog.infrastructure.cli.output import stdout_is_gone, tell
+from statelog.infrastructure.cli.output import of_system, stdout_is_gone, tell
 
 EXAMPLES = """
 \b
@@ -62,7 +62,7 @@ class App(Group):
         except click.ClickException as error:
             code = misused(given, error)
         except OSError as error:
-            tell(f"error: {error.strerror or error}")
+            tell(f"error: {of_system(error)}")
             stdout_is_gone()
             code = FAILED
         sys.exit(code or OK)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
-from statelog.infrastructure.cli.output import emit, stdout_is_gone, tell
+from statelog.infrastructure.cli.output import emit, of_system, stdout_is_gone, tell
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -110,7 +110,7 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 _OPTIONS = (
     click.option(
         "--store",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=click.Path(readable=False, path_type=Path),
         callback=_keep("store"),
         expose_value=False,
         help="The store's file (default: $STATELOG_STORE, else ./statelog.db).",
@@ -237,8 +237,7 @@ def _said(error: Exception) -> str:
     from statelog.domain.errors import Conflict, NotFound
 
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return f"{place}{error.strerror or error}"
+        return of_system(error)
     if isinstance(error, NotFound):
         hint = _HINTS.get(error.kind)
         return f"{error}; {hint}" if hint else str(error)

@@ -5,6 +5,7 @@ A reader that went away (`| head`) ends the output quietly; it never ends the wo
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -16,9 +17,11 @@ import click
 
 from statelog.infrastructure.logs import printable
 
-__all__ = ["emit", "printable", "show", "stdout_is_gone", "stdout_to_stderr", "tell"]
+__all__ = ["emit", "of_system", "printable", "show", "stdout_is_gone", "stdout_to_stderr", "tell"]
 
 _KEPT: Final = "\n"
+_PLACES: Final = {errno.ENOSPC: "stdout", errno.ENOENT: "the current folder"}
+"""What an error of the system is about when it names no file."""
 
 
 def emit(value: Any, *, pretty: bool = False, file: TextIO | None = None) -> None:
@@ -40,6 +43,13 @@ def tell(line: str) -> None:
         click.echo(printable(line), err=True)
     except OSError:
         _to_nowhere(2)
+
+
+def of_system(error: OSError) -> str:
+    """What the system said, and what about."""
+    place = error.filename or _PLACES.get(error.errno or 0)
+    said = error.strerror or str(error)
+    return f"{place}: {said}" if place else said
 
 
 def stdout_is_gone(file: TextIO | None = None) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 
 from statelog.domain.errors import Invalid
 from statelog.domain.execution.findings import Resolved, Unresolved
+from statelog.infrastructure.json_values import escaped
 
 _NUMBERS: Final = count(1)
 _OPEN: Final[dict[str, StepModules]] = {}
@@ -57,7 +58,8 @@ class StepModules:
             return Resolved(getattr(importlib.import_module(name), attribute))
         except Exception as error:
             self._unmask(error)
-            return Unresolved(error, module_loaded=name in sys.modules)
+            searched = escaped(", ".join(self._folders))
+            return Unresolved(error, module_loaded=name in sys.modules, searched=searched)
 
     def close(self) -> None:
         """Forget every module this object imported."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statelog.domain.errors import Invalid
-from statelog.domain.execution.spec import Json, PlanSpec
+from statelog.domain.execution.spec import Json, PlanSpec, path_part
 from statelog.infrastructure.json_values import escaped, to_json, within
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
@@ -26,9 +26,10 @@ def read_plan(path: Path) -> dict[str, Json]:
 
     Raises `Invalid` naming the file and the place in it (line and column, or the path of keys): for
     a file that cannot be read or is not UTF-8 text, what is not JSON or YAML, duplicate keys,
-    NaN and infinities, integers beyond 64 bits, lone surrogates, and a body that is not in the
-    shape of 1.3; of YAML also keys that are not strings, aliases, types JSON has not, a size above
-    `YAML_LIMIT`, and when the `yaml` extra is not installed.
+    NaN and infinities, integers beyond 64 bits, lone surrogates, a body that is not in the
+    shape of 1.3, and an id or a realm that is not one path part; of YAML also keys that are not
+    strings, aliases, types JSON has not, a size above `YAML_LIMIT`, and when the `yaml` extra is
+    not installed.
     """
     yaml = path.suffix.lower() in YAML_SUFFIXES
     data = _bytes(path, YAML_LIMIT + 1 if yaml else -1)
@@ -37,7 +38,9 @@ def read_plan(path: Path) -> dict[str, Json]:
     text = _text(path, data)
     try:
         body = _parse_yaml(text) if yaml else parse_json(text)
-        PlanSpec.from_json(body)
+        spec = PlanSpec.from_json(body)
+        path_part(spec.plan_id, "plan.plan_id")
+        path_part(spec.realm, "plan.realm")
     except Invalid as error:
         raise Invalid(f"{path}: {error.field}", error.why) from None
     checked: dict[str, Json] = body

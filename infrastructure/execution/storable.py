@@ -20,7 +20,7 @@ def storable(value: Any, place: str) -> Any:
     try:
         return to_json({place: value})[place]
     except Invalid as error:
-        _unserializable(str(error), error)
+        _unserializable(str(error) if error.field else f"{place}: {error.why}", error)
 
 
 def storable_mapping(value: Any, place: str) -> dict[str, Any]:

@@ -127,7 +127,14 @@ def hash_inputs(spec: StepSpec, function: Callable[..., Any]) -> dict[str, Input
     This is realm-controlled: what fails raises an ordinary exception (`OSError`, `TypeError`,
     `ValueError`).
     """
-    return {key: hash_input(Path(path)) for key, path in input_paths(spec, function).items()}
+    return {key: _named(key, path) for key, path in input_paths(spec, function).items()}
+
+
+def _named(key: str, path: Path | str) -> InputHash:
+    try:
+        return hash_input(Path(path))
+    except ValueError as error:
+        raise ValueError(f"input {key!r}: {error}") from error
 
 
 def hash_input(path: Path) -> InputHash:

@@ -25,6 +25,7 @@ _ERRNO = {
     errno.EROFS: "read-only",
     errno.ELOOP: "foreign",
 }
+_CANNOT_OPEN = sqlite3.SQLITE_CANTOPEN
 _SAY = {
     "busy": "{path} is in use by another program; try again",
     "full": "the disk is full: nothing was written to {path}; make room and try again",
@@ -46,7 +47,9 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return fault("closed", path)
     code = getattr(error, "sqlite_errorcode", None)
-    return fault(_KINDS.get((code or 0) & 0xFF, "io"), path, error)
+    primary = (code or 0) & 0xFF
+    hint = "; check the permissions of it and its folder" if primary == _CANNOT_OPEN else ""
+    return fault(_KINDS.get(primary, "io"), path, f"{error}{hint}")
 
 
 def os_error(error: OSError, path: Path) -> StoreError:

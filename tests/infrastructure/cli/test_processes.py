@@ -194,7 +194,17 @@ def test_a_stdout_on_a_full_disk_is_one_line(desk: Desk):
     with open("/dev/full", "w") as full:
         for words in (["plan", "show", "p"], ["plan", "show", "p", "--json"], ["--help"]):
             done = desk.process(*words, stdout=full)
-            assert (done.code, done.error) == (1, "No space left on device")
+            assert (done.code, done.error) == (1, "stdout: No space left on device")
+
+
+def test_a_current_folder_that_is_gone_is_one_line(desk: Desk, tmp_path: Path):
+    """Exit 1 and what is gone."""
+    plan, gone = desk.plan(a_step("a")), tmp_path / "gone"
+    gone.mkdir()
+    command = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m statelog run {plan}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    said = "error: the current folder: No such file or directory\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_a_store_on_a_full_disk_is_one_line(desk: Desk):

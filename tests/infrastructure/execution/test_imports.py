@@ -112,6 +112,12 @@ def test_a_wrong_reference_is_rejected(
     assert found.check == number
 
 
+def test_a_missing_module_is_told_with_the_folders_it_was_looked_for_in(make: Make, tmp_path: Path):
+    found = check(make({"steps.py": GOOD}), "nowhere:f")
+    assert isinstance(found, Rejected)
+    assert f"there is no module 'nowhere' in {tmp_path}" in found.message
+
+
 @pytest.mark.parametrize(
     ("files", "number", "text"),
     [

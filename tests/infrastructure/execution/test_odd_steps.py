@@ -40,6 +40,10 @@ def of(lab: Lab, kind: type) -> Any:
         ("return StepResult(metrics=[1])", "metrics"),
         ("return StepResult(extra='x')", "extra"),
         ("return StepResult(metrics={1: 2})", "metrics"),
+        (
+            "deep = {}\nfor _ in range(5000): deep = {'a': deep}\nreturn StepResult(extra=deep)",
+            "extra",
+        ),
         ("return StepResult(metrics={'n': 2 ** 70})", "metrics.n"),
         ("ctx.emit('x', value={'a': [float('inf')]})", "payload.value.a[0]"),
     ],
@@ -50,7 +54,7 @@ def test_what_is_not_json_fails_the_step_by_its_place(lab: Lab, body: str, place
     assert resolved.resolution is Resolution.FINALIZED
     failed = of(lab, StepFailed)
     assert (failed.kind, failed.code) == ("permanent", "unserializable")
-    assert f"{place}: " in failed.error
+    assert failed.error.startswith(f"not JSON: {place}")
     assert "b" in lab.ran()
 
 

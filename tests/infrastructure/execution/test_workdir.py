@@ -344,3 +344,8 @@ def test_what_fails_in_hashing_is_an_ordinary_exception(tmp_path: Path):
         with pytest.raises((OSError, ValueError, TypeError)) as raised:
             hash_inputs(spec(inputs=inputs), function)
         assert not isinstance(raised.value, OrchestrationError)
+
+
+def test_a_path_that_cannot_be_is_told_with_its_input() -> None:
+    with pytest.raises(ValueError, match="input 'reads': "):
+        hash_inputs(spec(inputs={"reads": "nul\0"}), function)

@@ -18,6 +18,7 @@ import pytest
 from statelog.domain import NotFound, StoreError, Unreadable
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.store import files, schema
+from statelog.infrastructure.store.faults import store_error
 from statelog.infrastructure.store.sqlite import SqliteRecorder
 from statelog.infrastructure.testing.clock import NEW_YEAR, FakeClock
 from tests.infrastructure.store.counter import COUNTER, add, run, start
@@ -421,3 +422,11 @@ print(size == os.path.getsize(sys.argv[1]))
         assert journal.load(COUNTER, "a").version == 501
         assert journal.execute(COUNTER, "a", add, actor="bob").position == 502
         assert journal.health(check=True)["quick_check"] == ["ok"]
+
+
+def test_a_store_that_cannot_be_opened_says_what_to_look_at(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        sqlite3.connect(tmp_path)
+    told = str(store_error(raised.value, tmp_path))
+    assert str(tmp_path) in told
+    assert "check the permissions" in told
