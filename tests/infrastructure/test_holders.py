@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from statelog.domain import StoreError
 from statelog.infrastructure import holders as module
 from statelog.infrastructure.holders import Holders
 
@@ -42,6 +43,14 @@ def test_a_holder_lives_until_it_lets_go(holders: Holders):
         assert other.living() == (holder.id,)
     assert not other.alive(holder.id)
     assert other.known() == ()
+
+
+def test_a_folder_that_cannot_be_used_is_told_once(holders: Holders):
+    assert holders._folder is not None
+    holders._folder.write_text("")
+    with pytest.raises(StoreError) as raised:
+        holders.take()
+    assert str(raised.value) == f"cannot hold a lock in {holders._folder}: File exists"
 
 
 def test_a_forked_child_that_keeps_the_lock_is_named(holders: Holders):
