@@ -65,7 +65,8 @@ class Coordinator:
         """Take one plan as far as it goes now; never raises for what a resolution can say.
 
         `when` are the answers of D11 that let it run; None runs any eligible plan, because a
-        person asked for it. A plan whose request is the one `attempted` is a duplicate (2.5).
+        person asked for it. A plan whose request is the one `attempted` is a duplicate (2.5),
+        unless its document changed, or others freed it, after the end of that attempt.
         """
         try:
             resolved = self._cycle(plan_id, when, attempted)
@@ -177,9 +178,10 @@ class Coordinator:
         if slot.state.status is not SlotStatus.FREE:
             reason = f"execution {slot.state.execution_id} has the plan"
             return Resolved(plan_id, Resolution.DUPLICATE, reason)
-        if attempted == (request.plan_generation, request.run_token):
-            return Resolved(plan_id, Resolution.DUPLICATE, "this request was just attempted")
         answer = Due.YES if when is None else self._due(plan_id)
+        again = attempted == (request.plan_generation, request.run_token)
+        if again and (when is None or answer is not Due.YES):
+            return Resolved(plan_id, Resolution.DUPLICATE, "this request was just attempted")
         if when is not None and answer not in when:
             reason = f"due: {answer.value}; its latest attempt has answered this version"
             return Resolved(plan_id, Resolution.NOT_ELIGIBLE, reason)

@@ -20,6 +20,14 @@ STEPS = """
 @step
 def ok(ctx: StepContext, version: int = 1) -> None:
     ctx.emit("ran", version=version)
+
+@step
+def bad(ctx: StepContext) -> None:
+    raise PermanentStepError("it is broken")
+
+@step
+def stops(ctx: StepContext) -> None:
+    raise KeyboardInterrupt
 """
 
 CHANGES: Final[Mapping[str, Callable[[Fleet, str], Any]]] = {
@@ -112,3 +120,34 @@ def lines(err: str, plan_id: str) -> list[str]:
     """What the daemon resolved of a plan."""
     start = f" statelog.execution: plan '{plan_id}': "
     return [line.split(start)[1].split()[0] for line in err.splitlines() if start in line]
+
+
+@pytest.mark.parametrize("change", ["touch", "approve"])
+def test_a_change_right_after_the_close_is_not_missed(fleet: Fleet, change: str) -> None:
+    """Case 67: though the process of the attempt that it follows has not ended yet."""
+    fleet.save(a_step("a", "bad"), policy="fail_fast")
+    daemon = fleet.daemon("--verbose", orders={"stop": "after closed+released"})
+    attempt = fleet.passed("after closed+released")
+    until(stopped(attempt))
+    getattr(fleet.plans, change)("p")
+    until(lambda: daemon.said("plan 'p' changed"))
+    assert fleet.words().count("held") == 1
+    os.kill(attempt, signal.SIGCONT)
+    until(lambda: len(fleet.reports()) == 2)
+    until(lambda: lines(daemon.err, "p") == ["unfinished", "unfinished"])
+
+
+@pytest.mark.parametrize(("fn", "reason"), [("bad", "failed_fast"), ("stops", "cancelled")])
+def test_a_change_before_the_close_is_answered_by_it(fleet: Fleet, fn: str, reason: str) -> None:
+    """Case 67: nothing runs again, also where only a change lets it."""
+    fleet.save(a_step("a", fn), policy="fail_fast")
+    daemon = fleet.daemon("--verbose", orders={"stop": "before closed+released"})
+    attempt = fleet.passed("before closed+released")
+    until(stopped(attempt))
+    fleet.plans.touch("p")
+    until(lambda: daemon.said("plan 'p' changed"))
+    os.kill(attempt, signal.SIGCONT)
+    until(lambda: len(lines(daemon.err, "p")) == 2)
+    assert lines(daemon.err, "p")[1] == "duplicate"
+    (report,) = fleet.reports()
+    assert report["termination_reason"] == reason
