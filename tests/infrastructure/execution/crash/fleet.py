@@ -43,7 +43,7 @@ class Unit:
     """One command in a process of its own."""
 
     def __init__(self, fleet: Fleet, words: tuple[Any, ...], orders: Mapping[str, Any]) -> None:
-        self.log = fleet.folder / f"{len(fleet.units)}.err"
+        self.log = fleet.logs / f"{len(fleet.units)}.err"
         self.out = self.log.with_suffix(".out")
         told = {"tell": str(fleet.told_file), **orders}
         with self.log.open("wb") as err, self.out.open("wb") as out:
@@ -86,10 +86,11 @@ class Unit:
 class Fleet:
     """One store and every process on it."""
 
-    def __init__(self, folder: Path, steps: str) -> None:
+    def __init__(self, folder: Path, steps: str, logs: Path | None = None) -> None:
         folder.chmod(0o700)
+        self.logs = logs or folder
         self.folder, self.store, self.work = folder, folder / "s.db", folder / "s.db.work"
-        self.told_file = folder / "told.log"
+        self.told_file = self.logs / "told.log"
         self.told_file.touch()
         self.units: list[Unit] = []
         (folder / "steps.py").write_text(HEAD + textwrap.dedent(steps))
@@ -244,9 +245,9 @@ class Fleet:
 
 
 @contextmanager
-def fleet_of(folder: Path, steps: str) -> Iterator[Fleet]:
-    """A fleet of which nothing is left alive."""
-    fleet = Fleet(folder, steps)
+def fleet_of(folder: Path, steps: str, logs: Path | None = None) -> Iterator[Fleet]:
+    """A fleet of which nothing is left alive; `logs` is a folder for what its processes print."""
+    fleet = Fleet(folder, steps, logs)
     try:
         yield fleet
     finally:

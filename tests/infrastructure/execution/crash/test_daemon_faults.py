@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from statelog.domain.execution.slot import SLOT, SlotStatus
+from tests.house.repo import ROOT
 from tests.infrastructure.execution.crash.arena import until
 from tests.infrastructure.execution.crash.fleet import Fleet, fleet_of
 from tests.infrastructure.execution.lab import a_step
@@ -169,3 +172,57 @@ def test_a_clock_that_is_set_back_an_hour(fleet: Fleet) -> None:
     shown = fleet.start("plan", "status", "p", "--json")
     assert shown.end() == 0
     assert fleet.reports()[1]["execution_id"] in shown.out.read_text()
+
+
+FULL = """
+import sys
+from pathlib import Path
+from tests.infrastructure.execution.crash.test_daemon_faults import full_disk
+full_disk(Path(sys.argv[1]))
+"""
+
+
+def full_disk(folder: Path) -> None:
+    """On a file system of its own: full while a step runs, and then with room again."""
+    disk = folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
+    with fleet_of(disk, STEPS, logs=folder) as fleet:
+        daemon = fleet.daemon(orders={"patience": 0.2})
+        fleet.save(a_step("a", "waits"), a_step("b", "ok", "a"))
+        until((fleet.work / "p" / "a" / "here").exists)
+        attempt = fleet.passed("after step_started")
+        _fill(disk / "filler")
+        (fleet.work / "p" / "a" / "go").touch()
+        until(lambda: daemon.said("the close is still owed"))
+        assert attempt in fleet.processes()
+        assert fleet.words()[-1] == "step_started"
+        (disk / "filler").unlink()
+        until(lambda: "closed" in fleet.words())
+        until(lambda: daemon.said("plan 'p': unfinished"))
+        (report,) = fleet.reports()
+        assert report["termination_reason"] == "orchestration_error"
+        assert "disk is full" in str(report["publication_failure"])
+        assert "request_finished" not in fleet.words()
+        fleet.plans.touch("p")
+        until(lambda: "request_finished" in fleet.words())
+        fleet.end()
+
+
+def _fill(path: Path) -> None:
+    """Take all the room there is."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+
+
+@pytest.mark.servers
+def test_a_full_disk_while_an_attempt_runs(tmp_path: Path) -> None:
+    """Case 134: the close lands once there is room, without a restart; then the plan runs."""
+    words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", FULL]
+    done = subprocess.run([*words, tmp_path], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
