@@ -26,6 +26,11 @@ def about(
     return dict(zip(FIELDS, (plan, execution, step, resolution), strict=True))
 
 
+def shortened(text: str, most: int = 500) -> str:
+    """The text for people to read: cut, with its length, when it is longer than `most`."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
 def printable(text: str) -> str:
     """The text on one line, with control characters written out, so that none steers a terminal."""
     if text.isprintable():

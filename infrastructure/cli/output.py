@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from statelog.infrastructure.logs import printable
+from statelog.infrastructure.logs import printable, shortened
 
 __all__ = ["emit", "of_system", "printable", "show", "stdout_is_gone", "stdout_to_stderr", "tell"]
 
@@ -40,7 +40,7 @@ def show(text: str, file: TextIO | None = None) -> None:
 def tell(line: str) -> None:
     """Print a line about the work on stderr, or nowhere when stderr cannot take it."""
     try:
-        click.echo(printable(line), err=True)
+        click.echo(printable(shortened(line, 1000)), err=True)
     except OSError:
         _to_nowhere(2)
 

@@ -21,6 +21,7 @@ from statelog.infrastructure.cli.output import (
 )
 from statelog.infrastructure.cli.plan_commands import PARAM
 from statelog.infrastructure.cli.signals import stoppable
+from statelog.infrastructure.logs import shortened
 
 if TYPE_CHECKING:
     from statelog.infrastructure.cli.progress import RunProgress
@@ -207,7 +208,7 @@ class Results:
                 self._stdout,
             )
             if resolved.reason and not resolved.succeeded:
-                show(f"  {printable(resolved.reason)}", self._stdout)
+                show(f"  {printable(shortened(resolved.reason))}", self._stdout)
 
 
 def _word(resolved: Resolved) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from statelog.infrastructure.cli.output import printable
+from statelog.infrastructure.logs import shortened
 
 COLOURS: Final[Mapping[str, str]] = {
     "succeeded": "green",
@@ -77,7 +78,7 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value))
-    return printable(str(value))
+    return printable(shortened(str(value)))
 
 
 def _width(text: str) -> int:

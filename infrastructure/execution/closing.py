@@ -97,7 +97,10 @@ def text_of(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = ""
-    return escaped(text or type(error).__name__)
+    name = type(error).__name__
+    if not isinstance(error, Exception) and text:
+        return escaped(f"{name}: {text}")  # `sys.exit(3)` says no more than 3
+    return escaped(text or name)
 
 
 def _storable(value: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from statelog.domain.execution.endings import Resolution, log_level
-from statelog.infrastructure.logs import about
+from statelog.infrastructure.logs import about, shortened
 
 log = logging.getLogger("statelog.execution")
 
@@ -70,12 +70,13 @@ class Resolved:
 
 def tell(resolved: Resolved) -> None:
     """Log a resolution as loud as it is (4.3)."""
+    failed = resolved.resolution is Resolution.FINALIZED and not resolved.succeeded
     log.log(
         logging.getLevelName(log_level(resolved.resolution, resolved.report)),
         "plan %r: %s%s",
         resolved.plan_id,
-        resolved.resolution.value,
-        f" ({resolved.reason})" if resolved.reason else "",
+        "finalized, failed" if failed else resolved.resolution.value,
+        f" ({shortened(resolved.reason)})" if resolved.reason else "",
         extra=about(resolved.plan_id, resolved.execution_id, resolution=resolved.resolution.value),
     )
 
