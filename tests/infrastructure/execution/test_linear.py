@@ -68,12 +68,12 @@ def test_a_step_of_a_long_chain_makes_no_more_calls_than_one_of_a_short_chain(
         assert long[kind] / LONG <= short[kind] / SHORT * 1.05, kind
 
 
-def test_a_step_takes_four_statements_an_event(counts: tuple[Counter[str], Counter[str]]):
-    """BEGIN, a look at the head, INSERT, COMMIT, twice; checkpoints come beside them."""
+def test_a_step_takes_three_statements_an_event(counts: tuple[Counter[str], Counter[str]]):
+    """BEGIN, INSERT, COMMIT, twice; checkpoints come beside them."""
     short, long = counts
     more = long["execute"] - short["execute"]
     checkpoints = 2 * (LONG - SHORT) // 100
-    assert 8 * (LONG - SHORT) <= more <= 8 * (LONG - SHORT) + checkpoints
+    assert 6 * (LONG - SHORT) <= more <= 6 * (LONG - SHORT) + checkpoints
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["run", "reuse"])
