@@ -144,6 +144,21 @@ def test_a_failed_fast_attempt_is_not_repeated_until_the_document_changes(lab: L
     assert lab.events()[-1].event.report["run_token"] == 0
 
 
+def test_approving_again_looks_at_an_open_request_and_not_at_a_finished_one(lab: Lab) -> None:
+    """Cases 130 and 140."""
+    plans = approved(lab, a_step("a", "bad"), policy="fail_fast")
+    with service(lab):
+        until(lambda: lab.names().count("closed") == 1)
+        plans.approve("p")
+        until(lambda: lab.names().count("closed") == 2)
+        approved(lab, a_step("b"))
+        until(lambda: last(lab))
+        before = lab.journal.head()
+        assert plans.approve("p").recorded == ()
+        assert lab.journal.head() == before
+    assert lab.ran() == ["b"]
+
+
 def test_its_own_events_wake_nothing(lab: Lab) -> None:
     """Case 96."""
     approved(lab, a_step("a", "bad"), policy="fail_fast")
