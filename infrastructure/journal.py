@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -139,9 +139,12 @@ class Journal(Application[str]):
 
         Raises `Unreadable` naming the position, `IllegalTransition` for a damaged log.
         """
-        rows = self._log.folded(aggregate.stream_of(id), upto)
-        state = aggregate.fold(codec.decoded(rows))
-        return Loaded(aggregate, id, state, rows[-1][1] if rows else 0)
+        state, version = aggregate.blank, 0
+        with closing(self._log.folded(aggregate.stream_of(id), upto)) as batches:
+            for rows in batches:
+                state = aggregate.fold(codec.decoded(rows), state)
+                version = rows[-1][1]
+        return Loaded(aggregate, id, state, version)
 
     def execute(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -110,14 +110,18 @@ class MemoryRecorder(LogRecorder):
         with self.lock:
             return self._rows[position - 1].time
 
-    def folded(self, stream: str, upto: int | None = None) -> Sequence[Folded]:
-        """A whole stream, up to a position."""
+    def folded(
+        self, stream: str, upto: int | None = None
+    ) -> Generator[Sequence[Folded], None, None]:
+        """A whole stream, up to a position, in one batch."""
         last = len(self._rows) if upto is None else upto
-        return [
+        rows = [
             Folded(row.position, row.version, row.name, row.schema, row.data)
             for row in self.stream_rows(stream, -1, None, False, None)
             if row.position <= last
         ]
+        if rows:
+            yield rows
 
     def scan(
         self, after: int, upto: int, names: Collection[str], prefix: str | None, limit: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event as Flag
 from typing import Any, Protocol, Self
@@ -91,8 +91,13 @@ class LogRecorder(ApplicationRecorder):
         """The time of an event that exists."""
 
     @abstractmethod
-    def folded(self, stream: str, upto: int | None = None) -> Sequence[Folded]:
-        """A whole stream up to a position, with only what a fold needs."""
+    def folded(
+        self, stream: str, upto: int | None = None
+    ) -> Generator[Sequence[Folded], None, None]:
+        """A whole stream up to a position, with only what a fold needs, in batches of some rows.
+
+        To be closed, also when it is not read to its end.
+        """
 
     @abstractmethod
     def scan(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -167,11 +167,13 @@ class SqliteRecorder(LogRecorder):
         time: int = self.connections.read(schema.TIME_AT, (position,))[0][0]
         return time
 
-    def folded(self, stream: str, upto: int | None = None) -> Sequence[Folded]:
-        """A whole stream, up to a position."""
+    def folded(
+        self, stream: str, upto: int | None = None
+    ) -> Generator[Sequence[Folded], None, None]:
+        """A whole stream, up to a position, in batches."""
         if upto is None:
-            return self.connections.read(schema.FOLDED, (stream,))
-        return self.connections.read(schema.FOLDED_UPTO, (stream, upto))
+            return self.connections.batches(schema.FOLDED, (stream,))
+        return self.connections.batches(schema.FOLDED_UPTO, (stream, upto))
 
     def scan(
         self, after: int, upto: int, names: Collection[str], prefix: str | None, limit: int
