@@ -25,7 +25,7 @@ from statelog.infrastructure.logs import shortened
 
 if TYPE_CHECKING:
     from statelog.infrastructure.cli.progress import RunProgress
-    from statelog.infrastructure.execution.coordinator import Resolved
+    from statelog.infrastructure.execution.resolved import Resolved
     from statelog.infrastructure.execution.session import Finished, Wish
     from statelog.infrastructure.journal import Journal
 

@@ -22,8 +22,9 @@ from statelog.domain.errors import StatelogError
 from statelog.domain.execution.due import Due
 from statelog.domain.execution.endings import Resolution
 from statelog.domain.execution.request import Claim
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, tell
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.engine import Engine
+from statelog.infrastructure.execution.resolved import Resolved, tell
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal

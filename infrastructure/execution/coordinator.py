@@ -29,7 +29,7 @@ from statelog.infrastructure.execution.closing import text_of
 from statelog.infrastructure.execution.engine import Ended, Engine
 from statelog.infrastructure.execution.owed import Owed
 from statelog.infrastructure.execution.plans import new_generation
-from statelog.infrastructure.execution.resolved import Resolved, heard, tell
+from statelog.infrastructure.execution.resolved import Resolved, tell
 from statelog.infrastructure.execution.settle import Recorded, Settler
 from statelog.infrastructure.holders import Holder
 from statelog.infrastructure.logs import about
@@ -267,6 +267,3 @@ def _settled(plan_id: str, settled: Recorded) -> Resolved:
         report["execution_id"],
         report,
     )
-
-
-__all__ = ["Coordinator", "Resolved", "heard", "tell"]

@@ -21,9 +21,10 @@ from statelog.domain.execution.request import DAEMON, Claim
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.infrastructure.execution.child import Order
 from statelog.infrastructure.execution.children import carried_out
-from statelog.infrastructure.execution.coordinator import Coordinator, Resolved, heard, tell
+from statelog.infrastructure.execution.coordinator import Coordinator
 from statelog.infrastructure.execution.dispatch import Ask, Attempted, Cancel, Dispatch
 from statelog.infrastructure.execution.engine import Engine
+from statelog.infrastructure.execution.resolved import Resolved, heard, tell
 from statelog.infrastructure.execution.retries import Retries
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.follow import Follower
