@@ -1,0 +1,1 @@
+"""Planning sessions: algorithms compared over frozen inputs, their candidates, the choice."""

@@ -1,0 +1,1 @@
+"""Scheduling algorithms: pure generators of schedule plans."""

@@ -1,0 +1,1 @@
+"""Queue jobs: durable units of work, leased by workers."""

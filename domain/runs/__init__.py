@@ -1,0 +1,1 @@
+"""Execution runs: a schedule plan applied, in simulation or for real."""

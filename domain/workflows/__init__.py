@@ -1,0 +1,1 @@
+"""What planning and runs both speak of: workflows, where they can run, and schedule plans."""

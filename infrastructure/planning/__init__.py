@@ -1,0 +1,1 @@
+"""Planning sessions at work: creation, the coordinator, selection."""

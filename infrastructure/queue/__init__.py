@@ -1,0 +1,1 @@
+"""The queue at work: publishing, leases, workers."""

@@ -1,0 +1,1 @@
+"""Execution runs at work: submission, the simulator, the supervisor of real activities."""

@@ -1,0 +1,1 @@
+"""Runtimes behind one small port: how an activity is started, inspected and stopped."""

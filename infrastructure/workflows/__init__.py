@@ -1,0 +1,1 @@
+"""Definitions: registered, imported, read."""

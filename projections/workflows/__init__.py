@@ -1,0 +1,1 @@
+"""Views of registered definitions and schedule plans."""
