@@ -7,7 +7,7 @@ import functools
 import getpass
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from statelog.infrastructure.cli.output import emit, of_system, stdout_is_gone, 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
     from statelog.infrastructure.views import Views
+    from statelog.projections.projection import Projection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,12 +79,17 @@ class Settings:
             yield journal
 
     @contextmanager
-    def views(self, journal: Journal) -> Iterator[Views]:
-        """The views of plan execution over a journal."""
+    def views(
+        self, journal: Journal, projections: Iterable[Projection[Any]] | None = None
+    ) -> Iterator[Views]:
+        """Views over a journal: those a command reads (default: those of plan execution)."""
         from statelog.infrastructure.views import Views
-        from statelog.projections.execution import EXECUTION_VIEWS
 
-        with Views(journal, EXECUTION_VIEWS) as views:
+        if projections is None:
+            from statelog.projections.execution import EXECUTION_VIEWS
+
+            projections = EXECUTION_VIEWS
+        with Views(journal, projections) as views:
             yield views
 
 

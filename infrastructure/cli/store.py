@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli.all_views import all_views
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import facts, table
@@ -89,7 +90,7 @@ def _views(settings: Settings, journal: Journal) -> tuple[list[dict[str, Any]], 
     if journal.store is None or not beside(journal.store, SUFFIX).exists():
         return [], []
     try:
-        with settings.views(journal) as views:
+        with settings.views(journal, all_views()) as views:
             seen = statuses(views)
     except StoreError as error:
         return [], [str(error)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli.all_views import all_views
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show, tell
 from statelog.infrastructure.cli.tables import table
@@ -40,7 +41,7 @@ def _list(group: click.Group) -> None:
 
         With --json one line a view.
         """
-        with settings.journal() as journal, settings.views(journal) as views:
+        with settings.journal() as journal, settings.views(journal, all_views()) as views:
             _show(settings, statuses(views))
             if not views.stored and not settings.as_json:
                 show("\nthe store or its file of views is read-only: reads fold the log in memory")
@@ -56,7 +57,7 @@ def _rebuild(group: click.Group) -> None:
         """
         from statelog.domain.errors import StoreError
 
-        with settings.journal() as journal, settings.views(journal) as views:
+        with settings.journal() as journal, settings.views(journal, all_views()) as views:
             if not views.stored:
                 raise StoreError("read-only", f"{views.path} cannot be written")
             views.rebuild(name, lambda view, at, last: tell(f"{view}: {at} of {last}"))
@@ -72,7 +73,7 @@ def _verify(group: click.Group) -> None:
         Exit code 1 when a stored row differs, naming view, key, field and the event that gave the
         field its right value, or when an event stops a view.
         """
-        with settings.journal() as journal, settings.views(journal) as views:
+        with settings.journal() as journal, settings.views(journal, all_views()) as views:
             differences = views.verify(name)
             seen = [each for each in statuses(views) if name in (None, each.name)]
         stopped = [each for each in seen if each.error]
@@ -99,12 +100,11 @@ def statuses(views: Views) -> list[ViewStatus]:
     from statelog.infrastructure.catch_up import View
     from statelog.infrastructure.view_store import ViewStore
     from statelog.infrastructure.views import ViewStatus
-    from statelog.projections.execution import EXECUTION_VIEWS
 
     if views.stored or views.path is None or not views.path.exists():
         return views.status()
     file, head, found = ViewStore(views.path, read_only=True), views.journal.head(), []
-    for view in (View(projection, file) for projection in EXECUTION_VIEWS):
+    for view in (View(projection, file) for projection in all_views()):
         mark = file.mark(view.name)
         if mark is not None:
             place = (mark.version, mark.position, head - mark.position)
