@@ -20,6 +20,7 @@ from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT
 from statelog.domain.execution.step_lifecycle import STEP, StepState, StepStatus
 from statelog.domain.lifecycle import AnyLifecycle
+from statelog.domain.queue.job import JOB
 from statelog.infrastructure.testing import lifecycle_test
 
 DOMAIN = Path(__file__).resolve().parents[2] / "domain"
@@ -35,6 +36,7 @@ IN_RUNNING = (StepProgress, StepArtifact, StepEmitted, StepSucceeded)
 test_plan = lifecycle_test(PLAN)
 test_slot = lifecycle_test(SLOT)
 test_step = lifecycle_test(STEP)
+test_job = lifecycle_test(JOB)
 test_attempt = lifecycle_test(
     ATTEMPT,
     states={
@@ -58,7 +60,7 @@ def declared() -> Iterator[AnyLifecycle]:
 
 def test_every_lifecycle_is_tested():
     """One that is declared and not in this file would have no test."""
-    tested = {PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP}
+    tested = {PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP, JOB.lifecycle}
     assert {lifecycle.name for lifecycle in declared()} == {each.name for each in tested}
     assert set(declared()) == tested
 

@@ -13,9 +13,10 @@ from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT
 from statelog.domain.execution.step_lifecycle import STEP
 from statelog.domain.lifecycle import AnyLifecycle
+from statelog.domain.queue.job import JOB
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "lifecycles.md"
-LIFECYCLES = (PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP)
+LIFECYCLES = (PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP, JOB.lifecycle)
 
 HEADING = re.compile(r"^## `(\w+)`$", re.M)
 ROW = re.compile(r"^\| `([\w.]+)`( \(retired\))? \| ([A-Z_, ]+) \| (\w+) \|$", re.M)

@@ -13,7 +13,8 @@ import pytest
 
 import statelog.domain.execution.attempt
 import statelog.domain.execution.plan
-import statelog.domain.execution.slot  # noqa: F401
+import statelog.domain.execution.slot
+import statelog.domain.queue.job  # noqa: F401
 from statelog.domain.event import Event, event_types
 from tests.house.repo import ROOT
 
