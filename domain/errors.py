@@ -112,3 +112,7 @@ class Invalid(StatelogError):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.why}"
+
+
+class Malformed(Invalid):
+    """Input that does not decode to the shape that is asked for: an unknown key, a wrong type."""

@@ -11,6 +11,7 @@ from statelog.domain.errors import (
     Conflict,
     IllegalTransition,
     Invalid,
+    Malformed,
     NotFound,
     OutcomeUnknown,
     Refused,
@@ -28,6 +29,7 @@ SAID: list[tuple[StatelogError, str]] = [
     (StoreError("full", "the disk is full"), "the disk is full"),
     (NotFound("plan", "p"), "no plan 'p'"),
     (Invalid("steps[0].name", "is required"), "steps[0].name: is required"),
+    (Malformed("plan.rank", "is not a known field"), "plan.rank: is not a known field"),
 ]
 
 
