@@ -31,6 +31,7 @@ from statelog.infrastructure.bell import Bell
 from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.follow import Follower
 from statelog.infrastructure.store.factory import LogFactory, LogMapper, LogStore
+from statelog.infrastructure.store.leases import Leases
 from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Batch, Draft, Row, Stamp, recorded
 from statelog.infrastructure.store.schema import REFUSALS_KEPT
@@ -128,6 +129,11 @@ class Journal(Application[str]):
     def construct_event_store(self) -> EventStore[str]:
         """Reads `Recorded` envelopes."""
         return LogStore(self.mapper, self._log)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Leases beside the log: rows, no events."""
+        return Leases(self._log)
 
     @property
     def read_only(self) -> bool:

@@ -17,6 +17,7 @@ from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.store import factory
 from statelog.infrastructure.store.faults import fault
 from statelog.infrastructure.store.forks import watch
+from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Folded, Row
 from statelog.infrastructure.store.schema import REFUSALS_KEPT
@@ -51,6 +52,14 @@ class MemoryTurn:
         """Add rows."""
         self._log.insert(rows)
 
+    def lease(self, stream: str) -> Lease | None:
+        """The row of a lease."""
+        return self._log.lease_rows.get(stream)
+
+    def put_lease(self, lease: Lease) -> None:
+        """Write the row of a lease."""
+        self._log.lease_rows[lease.stream] = lease
+
 
 class MemoryRecorder(LogRecorder):
     """A log that lives as long as this object."""
@@ -68,6 +77,7 @@ class MemoryRecorder(LogRecorder):
         self._commands: dict[str, list[int]] = defaultdict(list)
         self._refusals: deque[Refusal] = deque(maxlen=REFUSALS_KEPT)
         self._refused = 0
+        self.lease_rows: dict[str, Lease] = {}
         watch(self)
 
     @property
@@ -77,7 +87,7 @@ class MemoryRecorder(LogRecorder):
             raise fault("closed", Path(":memory:"))
         return self._lock
 
-    def turn(self, *, trusting: bool = False) -> MemoryTurn:
+    def turn(self, *, trusting: bool = False, durable: bool = True) -> MemoryTurn:
         """A turn to write."""
         return MemoryTurn(self)
 
@@ -185,6 +195,20 @@ class MemoryRecorder(LogRecorder):
         """The newest refusals, oldest of them first."""
         with self.lock:
             return list(self._refusals)[-limit:] if limit else []
+
+    def leases(self) -> Sequence[Lease]:
+        """Every row of a lease."""
+        with self.lock:
+            return [self.lease_rows[stream] for stream in sorted(self.lease_rows)]
+
+    def forget_leases(self, now: int) -> None:
+        """Remove rows of leases that are over."""
+        with self.lock:
+            self.lease_rows = {
+                stream: lease
+                for stream, lease in self.lease_rows.items()
+                if lease.expires_at > now or lease.version >= self.version(stream)
+            }
 
     def health(self, *, check: bool) -> Mapping[str, Any]:
         """What there is to know."""

@@ -19,6 +19,7 @@ from eventsourcing.persistence import (
 
 from statelog.domain.errors import Conflict, OutcomeUnknown, StoreError
 from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.row import Appended, Batch, Draft, Folded, Row, Stamp, stamped
 
 PAGE = 500
@@ -51,6 +52,12 @@ class Turn(Protocol):
     def insert(self, rows: Sequence[Row]) -> None:
         """Add rows. Raises eventsourcing's `IntegrityError` for a version that is taken."""
 
+    def lease(self, stream: str) -> Lease | None:
+        """The row of a stream's lease."""
+
+    def put_lease(self, lease: Lease) -> None:
+        """Add or replace the row of a stream's lease."""
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -75,8 +82,8 @@ class LogRecorder(ApplicationRecorder):
         self._listeners: set[Flag] = set()
 
     @abstractmethod
-    def turn(self, *, trusting: bool = False) -> Turn:
-        """A turn to write.
+    def turn(self, *, trusting: bool = False, durable: bool = True) -> Turn:
+        """A turn to write; one that is not `durable` does not wait for the disk.
 
         A `trusting` one may believe what its last commit left instead of asking, because an
         insert follows; it may then raise `OutOfDate` from `version` and at its end.
@@ -126,6 +133,14 @@ class LogRecorder(ApplicationRecorder):
     @abstractmethod
     def refusals(self, limit: int) -> Sequence[Refusal]:
         """The newest refusals, oldest of them first."""
+
+    @abstractmethod
+    def leases(self) -> Sequence[Lease]:
+        """Every row of a lease."""
+
+    @abstractmethod
+    def forget_leases(self, now: int) -> None:
+        """Remove the rows that expired and whose streams are at a later version."""
 
     @abstractmethod
     def health(self, *, check: bool) -> Mapping[str, Any]:

@@ -10,6 +10,15 @@ PAGE_SIZE = 4096
 REFUSALS_KEPT = 100_000
 LARGEST = 2**63 - 1
 
+LEASES = """
+    CREATE TABLE IF NOT EXISTS leases (
+        stream TEXT PRIMARY KEY NOT NULL,
+        version INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) WITHOUT ROWID
+"""
+
 TABLES = (
     """
     CREATE TABLE events (
@@ -44,6 +53,7 @@ TABLES = (
         reason TEXT NOT NULL
     )
     """,
+    LEASES,
     """
     CREATE VIEW history AS
     SELECT position, stream, version, name, schema,
@@ -81,6 +91,15 @@ FORGET = "DELETE FROM refusals WHERE id <= ?"
 REFUSALS = (
     "SELECT id, time, actor, stream, version, command, rule, reason FROM refusals "
     "ORDER BY id DESC LIMIT ?"
+)
+
+HAS_LEASES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'leases'"
+ALL_LEASES = "SELECT stream, version, owner, expires_at FROM leases ORDER BY stream"
+LEASE = "SELECT stream, version, owner, expires_at FROM leases WHERE stream = ?"
+PUT_LEASE = "INSERT OR REPLACE INTO leases (stream, version, owner, expires_at) VALUES (?, ?, ?, ?)"
+FORGET_LEASES = (
+    "DELETE FROM leases WHERE expires_at <= ? AND version < "
+    "(SELECT max(version) FROM events WHERE events.stream = leases.stream)"
 )
 
 

@@ -18,6 +18,7 @@ from statelog.infrastructure.store.connections import Connections, Left
 from statelog.infrastructure.store.faults import store_error
 from statelog.infrastructure.store.files import prepare
 from statelog.infrastructure.store.health import health
+from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.recorder import CommitFailed, LogRecorder, OutOfDate, Refusal
 from statelog.infrastructure.store.row import Folded, Row
 
@@ -109,6 +110,23 @@ class SqliteTurn:
         self._db.execute(schema.FORGET, (added - schema.REFUSALS_KEPT,))
         self._size = _ROW_SIZE
 
+    def lease(self, stream: str) -> Lease | None:
+        """The row of a lease; files of earlier releases get the table now."""
+        self._db.execute(schema.LEASES)
+        found = self._db.execute(schema.LEASE, (stream,)).fetchone()
+        return None if found is None else Lease._make(found)
+
+    def put_lease(self, lease: Lease) -> None:
+        """Write the row of a lease."""
+        self._db.execute(schema.PUT_LEASE, lease)
+        self._size = _ROW_SIZE
+
+    def forget_leases(self, now: int) -> None:
+        """Remove rows of leases that are over."""
+        self._db.execute(schema.LEASES)
+        self._db.execute(schema.FORGET_LEASES, (now,))
+        self._size = _ROW_SIZE
+
 
 class SqliteRecorder(LogRecorder):
     """A log in a file that other threads and processes read and write too.
@@ -153,9 +171,9 @@ class SqliteRecorder(LogRecorder):
         """Whether events can be appended."""
         return self.connections.writable
 
-    def turn(self, *, trusting: bool = False) -> SqliteTurn:
+    def turn(self, *, trusting: bool = False, durable: bool = True) -> SqliteTurn:
         """A turn to write."""
-        return SqliteTurn(self.connections, trusting=trusting)
+        return SqliteTurn(self.connections, trusting=trusting, durable=durable)
 
     def head(self) -> tuple[int, int]:
         """Last position and its time."""
@@ -237,6 +255,17 @@ class SqliteRecorder(LogRecorder):
         """The newest refusals, oldest of them first."""
         rows = self.connections.read(schema.REFUSALS, (limit,))
         return [Refusal(*row) for row in reversed(rows)]
+
+    def leases(self) -> Sequence[Lease]:
+        """Every row of a lease; none in a file that has no table of them yet."""
+        if not self.connections.read(schema.HAS_LEASES):
+            return []
+        return [Lease._make(row) for row in self.connections.read(schema.ALL_LEASES)]
+
+    def forget_leases(self, now: int) -> None:
+        """Remove rows of leases that are over."""
+        with self.turn(durable=False) as turn:
+            turn.forget_leases(now)
 
     def health(self, *, check: bool) -> Mapping[str, Any]:
         """What there is to know about the file."""

@@ -18,6 +18,7 @@ from statelog.domain.errors import Conflict, Invalid, Refused, StoreError, Unrea
 from statelog.domain.event import Event, Recorded
 from statelog.domain.lifecycle import SAME, Lifecycle
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.store.leases import TAKEN, Lease
 from statelog.infrastructure.store.row import COLUMNS, Row, hash_of
 from statelog.infrastructure.testing.clock import NEW_YEAR, FakeClock
 
@@ -476,6 +477,53 @@ class JournalContract:
             COUNTER, "a", Counter(Status.COUNTING, 2), 3
         )
         assert journal.load(COUNTER, "b", upto=1).version == 0
+
+    def test_a_lease_is_of_a_version(self, journal: Journal) -> None:
+        """It is renewed by its owner alone, and by nobody once the stream has moved on."""
+        journal.execute(COUNTER, "a", start, actor="bob")
+        lease = Lease("counter/a", 1, "bob", NEW_YEAR + 10)
+        assert journal.leases.all() == []
+        assert journal.leases.renew(lease)
+        assert not journal.leases.renew(lease._replace(owner="alice"))
+        assert journal.leases.renew(lease._replace(expires_at=NEW_YEAR + 20))
+        assert journal.leases.all() == [lease._replace(expires_at=NEW_YEAR + 20)]
+        for version in (0, 2):
+            assert not journal.leases.renew(lease._replace(version=version))
+        journal.execute(COUNTER, "a", add, actor="bob")
+        assert not journal.leases.renew(lease)
+        assert journal.leases.renew(lease._replace(version=2, owner="alice"))
+
+    def test_a_lease_is_taken_once_it_is_over(self, journal: Journal) -> None:
+        """Not before; and then it can be taken again, but never renewed."""
+        journal.execute(COUNTER, "a", start, actor="bob")
+        lease = Lease("counter/a", 1, "bob", NEW_YEAR + 10)
+        assert journal.leases.renew(lease)
+        assert not journal.leases.take("counter/a", 1, NEW_YEAR + 9)
+        assert journal.leases.renew(lease)
+        for _ in range(2):
+            assert journal.leases.take("counter/a", 1, NEW_YEAR + 10)
+        assert not journal.leases.renew(lease._replace(expires_at=NEW_YEAR + 99))
+        assert journal.leases.all() == [Lease("counter/a", 1, TAKEN, NEW_YEAR + 10)]
+        assert not journal.leases.take("counter/a", 2, NEW_YEAR + 99)
+        assert not journal.leases.take("counter/b", 1, NEW_YEAR + 99)
+
+    def test_leases_that_are_over_are_forgotten(self, journal: Journal) -> None:
+        """Expired, and of a version that is past: both, as one of them alone may still matter."""
+        for id, end in (("a", 10), ("b", 10), ("c", 30)):
+            journal.execute(COUNTER, id, start, actor="bob")
+            assert journal.leases.renew(Lease(f"counter/{id}", 1, "bob", NEW_YEAR + end))
+        for id in ("b", "c"):
+            journal.execute(COUNTER, id, add, actor="bob")
+        journal.leases.forget(NEW_YEAR + 20)
+        assert [lease.stream for lease in journal.leases.all()] == ["counter/a", "counter/c"]
+
+    def test_leases_write_no_event(self, journal: Journal) -> None:
+        """And an append after one is as any other."""
+        journal.execute(COUNTER, "a", start, actor="bob")
+        journal.leases.renew(Lease("counter/a", 1, "bob", NEW_YEAR))
+        journal.leases.forget(NEW_YEAR)
+        assert journal.head() == 1
+        assert journal.execute(COUNTER, "a", add, actor="bob").position == 2
 
     def test_an_unknown_event_passes_untouched(self, journal: Journal) -> None:
         """History shows it; only who must decode it fails, and is told where it is."""

@@ -73,8 +73,9 @@ def test_the_file_is_what_the_page_says(filled: Path):
         assert (pragma("user_version"), pragma("page_size")) == (1, 4096)
         assert pragma("journal_mode") == "wal"
         names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-        assert {"events", "refusals", "history", "events_by_name", "events_by_command"} <= names
-        assert len(names) == 6
+        tables = {"events", "refusals", "leases", "history"}
+        assert tables | {"events_by_name", "events_by_command"} <= names
+        assert len(names) == 7
 
 
 def test_people_read_the_view(filled: Path):
