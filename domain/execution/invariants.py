@@ -8,42 +8,44 @@ the slot, and are not for these rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from statelog.domain.aggregate import changed
 from statelog.domain.errors import Invalid
 from statelog.domain.event import Event
 from statelog.domain.execution.attempt import ATTEMPT
-from statelog.domain.execution.attempt_events import Started, Voided
+from statelog.domain.execution.attempt_events import Closed, Started, Voided
 from statelog.domain.execution.due import ABANDONED, ANSWERS, MOST_ABANDONED, AttemptFact
 from statelog.domain.execution.execution_ids import order_key
 from statelog.domain.execution.finalization import Supersession
-from statelog.domain.execution.plan import Deleted, Imported, RequestFinished, Saved
+from statelog.domain.execution.plan import (
+    PLAN,
+    Adopted,
+    Deleted,
+    Imported,
+    RequestFinished,
+    RunRequested,
+    Saved,
+)
 from statelog.domain.execution.plan_history import History, Stage
 from statelog.domain.execution.request import eligible, owner_of, present, token
-from statelog.domain.execution.slot import SUPERSEDED, Held, Released, SlotStatus
-
-
-class Rule(NamedTuple):
-    """A named claim about every event: the history before, the event and its attempt, after."""
-
-    name: str
-    holds: Callable[[History, Event, str | None, History], bool]
+from statelog.domain.execution.slot import (
+    SLOT,
+    SUPERSEDED,
+    FloorRaised,
+    Held,
+    Released,
+    SlotStatus,
+)
+from statelog.domain.rulebook import Rule, rules_by_event
 
 
 def broken(
     before: History, event: Event, execution_id: str | None, after: History
 ) -> tuple[str, ...]:
     """The names of the rules that an event breaks."""
-    return tuple(rule.name for rule in RULES if not rule.holds(before, event, execution_id, after))
-
-
-def _on(kind: Any, holds: Callable[[History, Any, str | None, History], bool]) -> Any:
-    """A claim about some events only."""
-    return lambda before, event, id, after: (
-        not isinstance(event, kind) or holds(before, event, id, after)
-    )
+    asked = _BY_EVENT.get(type(event), RULES)
+    return tuple(rule.name for rule in asked if not rule.holds(before, event, execution_id, after))
 
 
 def _one_live(after: History) -> bool:
@@ -142,52 +144,114 @@ GOOD_REASON: Final = "a result is dropped only for a reason that holds"
 _WRITTEN = tuple(
     kind for kind in ATTEMPT.lifecycle.events if kind is not Started and kind is not Voided
 )
+CHANGING: Final = (*PLAN.lifecycle.events, *SLOT.lifecycle.events, Started, Closed)
+"""The events that a history is made of; all others leave it as it was."""
 
 RULES: Final = (
     Rule(
         ITS_GENERATION,
-        _on(RequestFinished, lambda b, e, _, __: e.plan_generation == b.plan.plan_generation),
+        lambda before, event, _, __: event.plan_generation == before.plan.plan_generation,
+        "a result was recorded for another generation than the plan has",
+        (RequestFinished,),
+        (Saved, Held),
     ),
-    Rule(NEVER_LOWERS, lambda before, event, _, after: _never_lowers(before, event, after)),
-    Rule(TOGETHER, lambda before, event, _, after: _together(before, event, after)),
-    Rule(ONCE, _on(RequestFinished, lambda before, event, _, __: _waits(before, event))),
-    Rule(KEPT, lambda _, __, ___, after: _kept(after)),
+    Rule(
+        NEVER_LOWERS,
+        lambda before, event, _, after: _never_lowers(before, event, after),
+        "the executed run token became lower within one generation",
+        PLAN.lifecycle.events,
+        (RequestFinished,),
+    ),
+    Rule(
+        TOGETHER,
+        lambda before, event, _, after: _together(before, event, after),
+        "the executed run token and the last result were not changed as one",
+        PLAN.lifecycle.events,
+        (RequestFinished,),
+    ),
+    Rule(
+        ONCE,
+        lambda before, event, _, __: _waits(before, event),
+        "a result was recorded of an attempt that has none to record, or had it recorded already",
+        (RequestFinished,),
+        (Closed, RequestFinished),
+    ),
+    Rule(
+        KEPT,
+        lambda _, __, ___, after: _kept(after),
+        "the plan was freed while a report that finishes its request was neither recorded nor "
+        "superseded",
+        CHANGING,
+        (Closed, Released),
+    ),
     Rule(
         RISE,
-        _on(
-            Held,
-            lambda before, event, _, __: (
-                before.slot.floor is None
-                or order_key(event.execution_id) > order_key(before.slot.floor)
-            ),
+        lambda before, event, _, __: (
+            before.slot.floor is None
+            or order_key(event.execution_id) > order_key(before.slot.floor)
         ),
+        "the execution id does not order after the ones before it",
+        (Held,),
+        (Held, FloorRaised),
     ),
-    Rule(AS_IT_IS, _on(Held, lambda before, event, _, __: _as_it_is(before, event))),
+    Rule(
+        AS_IT_IS,
+        lambda before, event, _, __: _as_it_is(before, event),
+        "the plan was admitted with a version, generation, token or executor that it did not have, "
+        "or while nobody asked for a run",
+        (Held,),
+        (Saved, RunRequested, Adopted, RequestFinished),
+    ),
     Rule(
         NOT_WOKEN,
-        _on(Held, lambda b, e, _, __: all(f.ended not in ANSWERS for f in _answered(b, e))),
+        lambda before, event, _, __: all(
+            fact.ended not in ANSWERS for fact in _answered(before, event)
+        ),
+        "the plan was admitted again though an attempt had answered this very document",
+        (Held,),
+        (Held, Closed),
     ),
     Rule(
         THREE_FOLLOW,
-        _on(
-            Held,
-            lambda before, event, _, __: (
-                sum(fact.ended == ABANDONED for fact in _answered(before, event)) < MOST_ABANDONED
-            ),
+        lambda before, event, _, __: (
+            sum(fact.ended == ABANDONED for fact in _answered(before, event)) < MOST_ABANDONED
         ),
+        f"the plan was admitted again after {MOST_ABANDONED} abandoned attempts at this document",
+        (Held,),
+        (Held, Released),
     ),
-    Rule(NEVER_STARTS, _on(Started, lambda before, _, id, __: before.held_by(id))),
+    Rule(
+        NEVER_STARTS,
+        lambda before, _, id, __: before.held_by(id),
+        "an attempt started that does not have the plan",
+        (Started,),
+        (Held, Released),
+    ),
     Rule(
         FENCED,
-        _on(
-            _WRITTEN,
-            lambda before, _, id, __: (
-                before.held_by(id)
-                and (life := before.life(id)) is not None
-                and life.stage is Stage.RUNNING
-            ),
+        lambda before, _, id, __: (
+            before.held_by(id)
+            and (life := before.life(id)) is not None
+            and life.stage is Stage.RUNNING
         ),
+        "an attempt was written to that does not have the plan, or is not running",
+        _WRITTEN,
+        (Held, Started, Closed, Released),
     ),
-    Rule(ONE_LIVE, lambda _, __, ___, after: _one_live(after)),
-    Rule(GOOD_REASON, _on(Released, lambda before, event, _, __: _good_reason(before, event))),
+    Rule(
+        ONE_LIVE,
+        lambda _, __, ___, after: _one_live(after),
+        "an attempt runs that does not have the plan, or two run at once",
+        CHANGING,
+        (Held, Started, Released),
+    ),
+    Rule(
+        GOOD_REASON,
+        lambda before, event, _, __: _good_reason(before, event),
+        "a result was dropped as superseded for a reason that does not hold",
+        (Released,),
+        (Saved, Adopted, RequestFinished, Closed),
+    ),
 )
+
+_BY_EVENT = rules_by_event(RULES, {*CHANGING, *ATTEMPT.lifecycle.events})

@@ -34,7 +34,8 @@ class Life:
     """A reservation and the attempt that came of it.
 
     `finishes`: its report finishes its request. `verdict` is what became of that report:
-    `recorded`, or why it was superseded.
+    `recorded`, or why it was superseded. `told` is what the report says that a result repeats:
+    outcome, termination reason and failure policy.
     """
 
     execution_id: str
@@ -42,6 +43,7 @@ class Life:
     stage: Stage = Stage.HELD
     finishes: bool = False
     verdict: str | None = None
+    told: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ def _closed(history: History, execution_id: str | None, event: Closed) -> Histor
     ended = str(event.report.get("termination_reason"))
     fact = changed(life.fact, closed_at=history.version, ended=ended)
     finishes = finishes_request(event.report)
-    return _with(history, execution_id, stage=Stage.CLOSED, fact=fact, finishes=finishes)
+    told = tuple(map(event.report.get, ("outcome", "termination_reason", "failure_policy")))
+    return _with(history, execution_id, stage=Stage.CLOSED, fact=fact, finishes=finishes, told=told)
 
 
 def _with(history: History, execution_id: str | None, **changes: Any) -> History:
