@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from statelog.domain.errors import Invalid
-from statelog.infrastructure.execution.planfile import YAML_LIMIT, read_plan, with_params
+from statelog.infrastructure.documents import YAML_LIMIT
+from statelog.infrastructure.execution.planfile import read_plan, with_params
 
 STEP = {"step_id": "qc.1", "name": "QC", "fn_ref": "m:f", "params": {"threads": 4, "in": "a.fq"}}
 BODY: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from statelog.domain.errors import Invalid
+from statelog.domain.errors import Malformed
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CORE = "tag:yaml.org,2002:"
@@ -16,7 +16,7 @@ _SCALARS = frozenset(f"{_CORE}{kind}" for kind in ("str", "int", "float", "bool"
 def parse_yaml(text: str, depth_limit: int) -> Any:
     """The value of the one document in YAML text.
 
-    Raises `Invalid` naming line and column: for what is not YAML, an alias, a key that is not a
+    Raises `Malformed` naming line and column: for what is not YAML, an alias, a key that is not a
     string or appears twice, a value of a type JSON has not, and nesting beyond the limit.
     """
     try:
@@ -25,11 +25,11 @@ def parse_yaml(text: str, depth_limit: int) -> Any:
         return None if node is None else _value(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Invalid(_at(mark), f"is not YAML: {error.problem or error.context}") from None
+        raise Malformed(_at(mark), f"is not YAML: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = _place(before.count("\n"), error.position - before.rfind("\n") - 1)
-        raise Invalid(place, f"is not YAML: {error.reason}") from None
+        raise Malformed(place, f"is not YAML: {error.reason}") from None
 
 
 def _scan(text: str, depth_limit: int) -> None:
@@ -37,11 +37,11 @@ def _scan(text: str, depth_limit: int) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise Invalid(_at(event.start_mark), "aliases are not allowed; write the value again")
+            raise Malformed(_at(event.start_mark), "aliases are not allowed; write the value again")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > depth_limit:
-            raise Invalid(_at(event.start_mark), f"is nested more than {depth_limit} levels deep")
+            raise Malformed(_at(event.start_mark), f"is nested more than {depth_limit} levels deep")
 
 
 def _value(node: Any) -> Any:
@@ -52,7 +52,7 @@ def _value(node: Any) -> Any:
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
         return _scalar(node)
     kind = node.tag.removeprefix(_CORE)
-    raise Invalid(_at(node.start_mark), f"has the type {kind!r}, which JSON has not; quote it")
+    raise Malformed(_at(node.start_mark), f"has the type {kind!r}, which JSON has not; quote it")
 
 
 def _scalar(node: Any) -> Any:
@@ -60,16 +60,16 @@ def _scalar(node: Any) -> Any:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (ValueError, KeyError):
         kind = node.tag.removeprefix(_CORE)
-        raise Invalid(_at(node.start_mark), f"{node.value[:40]!r} is no {kind}") from None
+        raise Malformed(_at(node.start_mark), f"{node.value[:40]!r} is no {kind}") from None
 
 
 def _mapping(node: Any) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for key, item in node.value:
         if key.tag != f"{_CORE}str":
-            raise Invalid(_at(key.start_mark), "the key is not a string; quote it")
+            raise Malformed(_at(key.start_mark), "the key is not a string; quote it")
         if key.value in entries:
-            raise Invalid(_at(key.start_mark), f"the key {key.value!r} appears twice")
+            raise Malformed(_at(key.start_mark), f"the key {key.value!r} appears twice")
         entries[key.value] = _value(item)
     return entries
 
