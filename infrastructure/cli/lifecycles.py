@@ -13,7 +13,7 @@ from statelog.infrastructure.cli.tables import table
 if TYPE_CHECKING:
     from statelog.domain.lifecycle import AnyLifecycle
 
-NAMES: Final = ("plan", "slot", "attempt", "step")
+NAMES: Final = ("plan", "slot", "attempt", "step", "job", "run", "task", "handle")
 EXAMPLES: Final = """
 \b
 Examples:
@@ -61,8 +61,21 @@ def lifecycles() -> dict[str, AnyLifecycle]:
     from statelog.domain.execution.plan import PLAN
     from statelog.domain.execution.slot import SLOT
     from statelog.domain.execution.step_lifecycle import STEP
+    from statelog.domain.queue.job import JOB
+    from statelog.domain.runs.handle import HANDLE
+    from statelog.domain.runs.run import RUN
+    from statelog.domain.runs.task import TASK
 
-    found = (PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP)
+    found = (
+        PLAN.lifecycle,
+        SLOT.lifecycle,
+        ATTEMPT.lifecycle,
+        STEP,
+        JOB.lifecycle,
+        RUN.lifecycle,
+        TASK,
+        HANDLE,
+    )
     return {each.name: each for each in found}
 
 

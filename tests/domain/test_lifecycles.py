@@ -21,7 +21,11 @@ from statelog.domain.execution.slot import SLOT
 from statelog.domain.execution.step_lifecycle import STEP, StepState, StepStatus
 from statelog.domain.lifecycle import AnyLifecycle
 from statelog.domain.queue.job import JOB
+from statelog.domain.runs.handle import HANDLE
+from statelog.domain.runs.run import RUN
+from statelog.domain.runs.task import TASK
 from statelog.infrastructure.testing import lifecycle_test
+from tests.domain.runs.states import STATES
 
 DOMAIN = Path(__file__).resolve().parents[2] / "domain"
 
@@ -37,6 +41,9 @@ test_plan = lifecycle_test(PLAN)
 test_slot = lifecycle_test(SLOT)
 test_step = lifecycle_test(STEP)
 test_job = lifecycle_test(JOB)
+test_run = lifecycle_test(RUN, states=STATES)
+test_task = lifecycle_test(TASK)
+test_handle = lifecycle_test(HANDLE)
 test_attempt = lifecycle_test(
     ATTEMPT,
     states={
@@ -61,6 +68,7 @@ def declared() -> Iterator[AnyLifecycle]:
 def test_every_lifecycle_is_tested():
     """One that is declared and not in this file would have no test."""
     tested = {PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP, JOB.lifecycle}
+    tested |= {RUN.lifecycle, TASK, HANDLE}
     assert {lifecycle.name for lifecycle in declared()} == {each.name for each in tested}
     assert set(declared()) == tested
 

@@ -14,9 +14,21 @@ from statelog.domain.execution.slot import SLOT
 from statelog.domain.execution.step_lifecycle import STEP
 from statelog.domain.lifecycle import AnyLifecycle
 from statelog.domain.queue.job import JOB
+from statelog.domain.runs.handle import HANDLE
+from statelog.domain.runs.run import RUN
+from statelog.domain.runs.task import TASK
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "lifecycles.md"
-LIFECYCLES = (PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP, JOB.lifecycle)
+LIFECYCLES = (
+    PLAN.lifecycle,
+    SLOT.lifecycle,
+    ATTEMPT.lifecycle,
+    STEP,
+    JOB.lifecycle,
+    RUN.lifecycle,
+    TASK,
+    HANDLE,
+)
 
 HEADING = re.compile(r"^## `(\w+)`$", re.M)
 ROW = re.compile(r"^\| `([\w.]+)`( \(retired\))? \| ([A-Z_, ]+) \| (\w+) \|$", re.M)

@@ -14,7 +14,8 @@ import pytest
 import statelog.domain.execution.attempt
 import statelog.domain.execution.plan
 import statelog.domain.execution.slot
-import statelog.domain.queue.job  # noqa: F401
+import statelog.domain.queue.job
+import statelog.domain.runs.run  # noqa: F401
 from statelog.domain.event import Event, event_types
 from tests.house.repo import ROOT
 
@@ -22,7 +23,13 @@ PAGE = ROOT / "docs" / "reference" / "events.md"
 HEADING = re.compile(r"^## (.+)$", re.M)
 EVENT = re.compile(r"^\| `([\w.]+)` \| (\d+) \| (none|(?:`\w+` ?)+) \| ([A-Z].+\.) \|$", re.M)
 FIELD = re.compile(r"^\| `(\w+)` \| ([a-z ]+) \| (.+) \|$", re.M)
-JSON: Mapping[Any, str] = {str: "string", int: "integer", float: "number", Any: "any"}
+JSON: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    Any: "any",
+}
 
 Events = dict[str, tuple[int, list[str]]]
 Fields = dict[str, str]
