@@ -1,8 +1,9 @@
-"""Where two documents differ, and which event gave a place its value."""
+"""Where documents differ: by place, by row, and which event gave a place its value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from statelog.domain.event import Recorded
@@ -43,6 +44,38 @@ def _entries(one: dict[str, Json], other: dict[str, Json], path: Path) -> Iterat
             yield from differing(one[key], other[key], (*path, key))
         else:
             yield (*path, key)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A place whose value differs between two sets of documents.
+
+    `path` is empty for a row that only one of them has; a value that is not there is `ABSENT`.
+    """
+
+    key: str
+    path: Path
+    before: Any
+    after: Any
+
+
+def changes(
+    before: Mapping[str, dict[str, Json]], after: Mapping[str, dict[str, Json]]
+) -> Iterator[Changed]:
+    """Every place that differs, by key in their order; the order of an object's entries is none."""
+    for key in sorted({*before, *after}):
+        one, other = (_in_order(side.get(key, ABSENT)) for side in (before, after))
+        if one is ABSENT or other is ABSENT:
+            yield Changed(key, (), one, other)
+            continue
+        for path in differing(one, other):
+            yield Changed(key, path, value_at(one, path), value_at(other, path))
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def value_at(value: Json, path: Path) -> Any:

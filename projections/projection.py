@@ -24,7 +24,9 @@ class Projection(Generic[S]):
     events that belong to no row. Events whose class is not in `events` are never decoded.
     `show(key, state)` is the document people see (default: the state's fields); `columns` are
     values of the document kept beside it as SQL columns. Raise `version` whenever the meaning
-    changes: the view is then rebuilt.
+    changes: the view is then rebuilt. `below(key)` names the streams that hold every event of a
+    row by their prefix, so that one row of the past is folded from them alone; without it, or
+    where it answers None, the whole log is looked through.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Projection(Generic[S]):
     version: int = field(default=1, kw_only=True)
     show: Callable[[str, S], Document | None] | None = field(default=None, kw_only=True)
     columns: Mapping[str, Column] = field(default_factory=dict, kw_only=True)
+    below: Callable[[str], str | None] = field(default=lambda key: None, kw_only=True)
 
     @cached_property
     def names(self) -> frozenset[str]:

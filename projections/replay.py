@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -19,7 +19,9 @@ _UNSEEN: Final = object()
 def replay(projection: Projection[S], events: Iterable[Recorded]) -> dict[str, dict[str, Json]]:
     """The documents by key after these events, which are in log order.
 
-    Raises what the projection raises, and `Unreadable` for an event it reads and nobody can.
+    A log cut at a position, or the streams of one row alone, are as good as a whole log:
+    `replay(view, journal.history("plan/p", upto=120))`. Raises what the projection raises, and
+    `Unreadable` for an event it reads and nobody can.
     """
     fold = Fold(projection)
     if fold.run(event for event in events if projection.reads(event)):
@@ -100,12 +102,52 @@ class Fold(Generic[S]):
             positions[key] = recorded.position
         return None
 
+    def copy(self) -> Fold[S]:
+        """Another fold that goes on from here; what either folds from now on is its own."""
+        copied = Fold(self.projection, self._before)
+        copied.states, copied.positions = dict(self.states), dict(self.positions)
+        copied.fault = self.fault
+        return copied
+
     def rows(self) -> Iterable[tuple[str, S]]:
         """Key and state of every row that was touched and is there."""
         return ((key, state) for key, state in self.states.items() if state is not None)
+
+    def documents(self) -> Documents[S]:
+        """The documents as they are now, each made when somebody looks at it."""
+        return Documents(self.projection, dict(self.rows()))
 
     def _stop(self, recorded: Recorded, error: Exception) -> Fault:
         if isinstance(error, MemoryError):
             raise error
         self.fault = Fault(recorded.position, recorded.name, error)
         return self.fault
+
+
+class Documents(Mapping[str, dict[str, Json]], Generic[S]):
+    """The documents of many rows by key; those that are not shown are not there.
+
+    Asking for one raises `KeyError`, or `Invalid` when it cannot be made.
+    """
+
+    def __init__(self, projection: Projection[S], states: Mapping[str, S]) -> None:
+        self._projection = projection
+        self._states = states
+        self._made: dict[str, dict[str, Json] | None] = {}
+
+    def _document(self, key: str) -> dict[str, Json] | None:
+        if key not in self._made:
+            self._made[key] = document(self._projection, key, self._states[key])
+        return self._made[key]
+
+    def __getitem__(self, key: str) -> dict[str, Json]:
+        found = self._document(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._states if self._document(key) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

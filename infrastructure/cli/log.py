@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from statelog.infrastructure.cli import log_seal
+from statelog.infrastructure.cli import log_at, log_bisect, log_diff, log_seal
 from statelog.infrastructure.cli.common import Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import table
@@ -25,6 +25,9 @@ Examples:
   statelog log history reads-qc
   statelog log history plan/reads-qc/slot --since 120 --json
   statelog log tail --follow
+  statelog log at 2026-01-31T09:30:00Z plan_status reads-qc
+  statelog log diff 120 now plan_status reads-qc
+  statelog log bisect checks:is_sound --view plan_status --key reads-qc
   statelog log refusals
 """
 
@@ -37,6 +40,9 @@ def add_to(app: click.Group) -> None:
     log = group(app, "log", HELP, EXAMPLES)
     _history(log)
     _tail(log)
+    log_at.add_to(log)
+    log_diff.add_to(log)
+    log_bisect.add_to(log)
     _refusals(log)
     log_seal.add_to(log)
 
@@ -67,7 +73,7 @@ def _history(log: click.Group) -> None:
                 if settings.as_json:
                     emit(event_line(recorded))
                 else:
-                    show(_line(recorded))
+                    show(event_text(recorded))
             if not found and next(journal.history(stream), None) is None:
                 raise NotFound("stream", stream)
 
@@ -130,7 +136,7 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
     }
 
 
-def _line(recorded: Recorded) -> str:
+def event_text(recorded: Recorded) -> str:
     """One event; on a terminal its data is cut where the line ends."""
     from statelog.domain.times import iso
 

@@ -31,7 +31,7 @@ from statelog.domain.execution.plan import (
 from statelog.domain.execution.request import DAEMON, RUN_ONCE, Claim
 from statelog.domain.execution.slot import Held, Released
 from statelog.projections.execution.document import PLAN_EVENTS
-from statelog.projections.execution.streams import attempt_of, plan_of
+from statelog.projections.execution.streams import attempt_of, plan_of, stream_of
 from statelog.projections.projection import Projection
 
 ABSENT: Final = "absent"
@@ -225,6 +225,7 @@ due: Final = Projection(
     DueFacts(),
     evolve,
     key=plan_of,
+    below=stream_of,
     events=(*PLAN_EVENTS, Held, Released, Started, Closed),
     show=show,
     columns={

@@ -18,7 +18,7 @@ from statelog.projections.execution.filed_reports import (
     completion,
     file_recorded,
 )
-from statelog.projections.execution.streams import plan_of
+from statelog.projections.execution.streams import plan_of, stream_of
 from statelog.projections.projection import Projection
 
 
@@ -62,6 +62,7 @@ last_finalized: Final = Projection(
     LastFinalized(),
     evolve,
     key=plan_of,
+    below=stream_of,
     events=(Saved, Imported, Deleted, RequestFinished, *REPORT_EVENTS),
     show=show,
     columns={

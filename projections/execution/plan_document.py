@@ -15,7 +15,7 @@ from statelog.projections.execution.filed_reports import (
     FiledReports,
     file_recorded,
 )
-from statelog.projections.execution.streams import plan_of
+from statelog.projections.execution.streams import plan_of, stream_of
 from statelog.projections.projection import Projection
 
 _ORDER: Final = (
@@ -70,6 +70,7 @@ plan_document: Final = Projection(
     StoredDocument(),
     evolve,
     key=plan_of,
+    below=stream_of,
     events=(*PLAN_EVENTS, *REPORT_EVENTS),
     show=show,
     columns={

@@ -19,7 +19,7 @@ from statelog.domain.times import iso
 from statelog.projections.execution.attempt_trace import AttemptTrace, fold_attempt
 from statelog.projections.execution.event_types import ATTEMPT_EVENTS
 from statelog.projections.execution.snapshot import attempt_entry, scope_of, step_entries
-from statelog.projections.execution.streams import attempt_of, plan_of
+from statelog.projections.execution.streams import attempt_of, plan_of, stream_of
 from statelog.projections.projection import Document, Projection
 
 
@@ -106,6 +106,7 @@ plan_status: Final = Projection(
     Status(),
     evolve,
     key=plan_of,
+    below=stream_of,
     events=(*ATTEMPT_EVENTS, GaveUp, Released),
     show=show,
     columns={

@@ -9,7 +9,7 @@ from statelog.domain.event import Recorded
 from statelog.domain.execution.request import DAEMON, generation
 from statelog.projections.execution.document import PLAN_EVENTS, changed_document
 from statelog.projections.execution.filed_reports import FiledReports
-from statelog.projections.execution.streams import plan_of
+from statelog.projections.execution.streams import plan_of, stream_of
 from statelog.projections.projection import Projection
 
 Fields = Mapping[str, Any]
@@ -66,6 +66,7 @@ plan_summary: Final[Projection[Fields]] = Projection(
     {},
     evolve,
     key=plan_of,
+    below=stream_of,
     events=PLAN_EVENTS,
     show=show,
     columns={

@@ -7,7 +7,7 @@ from typing import Any
 from statelog.domain.aggregate import changed
 from statelog.domain.event import Recorded
 from statelog.domain.execution.slot import SLOT, Held, Released, Reporting, Slot, SlotStatus
-from statelog.projections.execution.streams import plan_of
+from statelog.projections.execution.streams import plan_of, stream_of
 from statelog.projections.projection import Projection
 
 _LEADS_TO = {
@@ -43,6 +43,7 @@ slots: Projection[Slot] = Projection(
     SLOT.blank,
     evolve,
     key=plan_of,
+    below=stream_of,
     events=SLOT.lifecycle.events,
     show=show,
     columns={"status": lambda row: row["status"], "holder": lambda row: row["holder"]},

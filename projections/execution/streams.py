@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from statelog.domain.errors import Invalid
 from statelog.domain.event import Recorded
-from statelog.domain.ids import stream_parts
+from statelog.domain.ids import stream_name, stream_parts
 
 
 def plan_of(recorded: Recorded) -> str | None:
     """The plan whose own, slot's or attempt's stream holds the event; None for others."""
     return _owners(recorded.stream)[0]
+
+
+def stream_of(plan_id: str) -> str | None:
+    """The stream that every event of a plan is in or below; None for what cannot be an ID."""
+    try:
+        return stream_name("plan/{}", plan_id)
+    except Invalid:
+        return None
 
 
 def attempt_of(recorded: Recorded) -> str | None:
