@@ -34,15 +34,15 @@ class Leases:
     def __init__(self, log: LogRecorder) -> None:
         self._log = log
 
-    def renew(self, lease: Lease) -> bool:
+    def renew(self, stream: str, version: int, owner: str, expires_at: int) -> bool:
         """Let a lease end at another time; no when it was taken or its stream has moved on."""
         with self._log.turn(durable=False) as turn:
-            if turn.version(lease.stream) != lease.version:
+            if turn.version(stream) != version:
                 return False
-            found = turn.lease(lease.stream)
-            if found and found.version == lease.version and found.owner != lease.owner:
+            found = turn.lease(stream)
+            if found and found.version == version and found.owner != owner:
                 return False
-            turn.put_lease(lease)
+            turn.put_lease(Lease(stream, version, owner, expires_at))
             return True
 
     def take(self, stream: str, version: int, now: int) -> bool:

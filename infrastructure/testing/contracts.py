@@ -483,26 +483,26 @@ class JournalContract:
         journal.execute(COUNTER, "a", start, actor="bob")
         lease = Lease("counter/a", 1, "bob", NEW_YEAR + 10)
         assert journal.leases.all() == []
-        assert journal.leases.renew(lease)
-        assert not journal.leases.renew(lease._replace(owner="alice"))
-        assert journal.leases.renew(lease._replace(expires_at=NEW_YEAR + 20))
+        assert journal.leases.renew(*lease)
+        assert not journal.leases.renew(*lease._replace(owner="alice"))
+        assert journal.leases.renew(*lease._replace(expires_at=NEW_YEAR + 20))
         assert journal.leases.all() == [lease._replace(expires_at=NEW_YEAR + 20)]
         for version in (0, 2):
-            assert not journal.leases.renew(lease._replace(version=version))
+            assert not journal.leases.renew(*lease._replace(version=version))
         journal.execute(COUNTER, "a", add, actor="bob")
-        assert not journal.leases.renew(lease)
-        assert journal.leases.renew(lease._replace(version=2, owner="alice"))
+        assert not journal.leases.renew(*lease)
+        assert journal.leases.renew(*lease._replace(version=2, owner="alice"))
 
     def test_a_lease_is_taken_once_it_is_over(self, journal: Journal) -> None:
         """Not before; and then it can be taken again, but never renewed."""
         journal.execute(COUNTER, "a", start, actor="bob")
         lease = Lease("counter/a", 1, "bob", NEW_YEAR + 10)
-        assert journal.leases.renew(lease)
+        assert journal.leases.renew(*lease)
         assert not journal.leases.take("counter/a", 1, NEW_YEAR + 9)
-        assert journal.leases.renew(lease)
+        assert journal.leases.renew(*lease)
         for _ in range(2):
             assert journal.leases.take("counter/a", 1, NEW_YEAR + 10)
-        assert not journal.leases.renew(lease._replace(expires_at=NEW_YEAR + 99))
+        assert not journal.leases.renew(*lease._replace(expires_at=NEW_YEAR + 99))
         assert journal.leases.all() == [Lease("counter/a", 1, TAKEN, NEW_YEAR + 10)]
         assert not journal.leases.take("counter/a", 2, NEW_YEAR + 99)
         assert not journal.leases.take("counter/b", 1, NEW_YEAR + 99)
@@ -511,7 +511,7 @@ class JournalContract:
         """Expired, and of a version that is past: both, as one of them alone may still matter."""
         for id, end in (("a", 10), ("b", 10), ("c", 30)):
             journal.execute(COUNTER, id, start, actor="bob")
-            assert journal.leases.renew(Lease(f"counter/{id}", 1, "bob", NEW_YEAR + end))
+            assert journal.leases.renew(f"counter/{id}", 1, "bob", NEW_YEAR + end)
         for id in ("b", "c"):
             journal.execute(COUNTER, id, add, actor="bob")
         journal.leases.forget(NEW_YEAR + 20)
@@ -520,7 +520,7 @@ class JournalContract:
     def test_leases_write_no_event(self, journal: Journal) -> None:
         """And an append after one is as any other."""
         journal.execute(COUNTER, "a", start, actor="bob")
-        journal.leases.renew(Lease("counter/a", 1, "bob", NEW_YEAR))
+        journal.leases.renew("counter/a", 1, "bob", NEW_YEAR)
         journal.leases.forget(NEW_YEAR)
         assert journal.head() == 1
         assert journal.execute(COUNTER, "a", add, actor="bob").position == 2

@@ -40,19 +40,18 @@ def test_the_table_is_made_when_it_is_needed(store_path: Path):
         with Journal(store_path) as journal, Journal(store_path) as other:
             assert other.leases.all() == []
             if first == "renew":
-                assert journal.leases.renew(LEASE)
+                assert journal.leases.renew(*LEASE)
             elif first == "take":
                 assert journal.leases.take("counter/a", 1, NEW_YEAR)
             else:
                 journal.leases.forget(NEW_YEAR)
             assert len(other.leases.all()) == (0 if first == "forget" else 1)
-            assert other.leases.renew(LEASE) is (first != "take")
+            assert other.leases.renew(*LEASE) is (first != "take")
 
 
 RENEW = """
-from statelog.infrastructure.store.leases import Lease
 with Journal(sys.argv[1]) as journal:
-    print(journal.leases.renew(Lease("counter/a", 1, sys.argv[2], 5)))
+    print(journal.leases.renew("counter/a", 1, sys.argv[2], 5))
 """
 
 
@@ -60,6 +59,6 @@ def test_a_lease_holds_against_another_process(store_path: Path):
     """And its own is renewed by whatever process says its name."""
     with Journal(store_path) as journal:
         journal.execute(COUNTER, "a", start, actor="bob")
-        journal.leases.renew(LEASE)
+        journal.leases.renew(*LEASE)
     assert run(RENEW, store_path, "alice") == "False"
     assert run(RENEW, store_path, "bob") == "True"
