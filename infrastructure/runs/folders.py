@@ -1,0 +1,42 @@
+"""Where the files of a run lie: a workspace for each activity, and beside it what we keep of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+_LONGEST: Final = 120
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run: `workspaces/<activity>` and `control/<activity>` below it."""
+
+    root: Path
+    run_id: str
+
+    @property
+    def path(self) -> Path:
+        """The run's own folder."""
+        return self.root / folder_name(self.run_id)
+
+    def workspace(self, activity_id: str) -> Path:
+        """Where the command of an activity works."""
+        return self.path / "workspaces" / folder_name(activity_id)
+
+    def control(self, activity_id: str) -> Path:
+        """What is known of the activity's processes, and its output."""
+        return self.path / "control" / folder_name(activity_id)
+
+
+def folder_name(id: str) -> str:
+    """An id as the name of a folder: never hidden, never a path, never too long."""
+    name = quote(id, safe="")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST - 33]}~{sha256(id.encode()).hexdigest()[:32]}"
