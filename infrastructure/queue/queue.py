@@ -138,8 +138,13 @@ class Queue:
                 asked = (self._asked(board, job_id, owner, now, ends) for job_id in due)
                 changes = (change for change in asked if change is not None)
                 found: list[Loaded[Job]] = []
-                while len(found) < limit and (some := list(islice(changes, limit - len(found)))):
-                    found += self._leased(some, owner)
+                try:
+                    while more := list(islice(changes, limit - len(found))):
+                        self._commit_all(more, owner, found)
+                except StoreError:
+                    # What is leased already has to be worked on, whatever happens to the others.
+                    if not found:
+                        raise
             return found
 
     def _asked(
@@ -155,15 +160,18 @@ class Queue:
             board.forget(job_id)
             return None
 
-    def _leased(self, changes: Sequence[Change[Job]], owner: str) -> list[Loaded[Job]]:
+    def _commit_all(
+        self, changes: Sequence[Change[Job]], owner: str, leased: list[Loaded[Job]]
+    ) -> None:
         """All in one append; one by one when another owner got some of them."""
         try:
             self.journal.commit(*changes, actor=owner)
         except Conflict:
-            if len(changes) == 1:
-                return []
-            return [job for change in changes for job in self._leased([change], owner)]
-        return [change.after for change in changes]
+            if len(changes) > 1:
+                for change in changes:
+                    self._commit_all([change], owner, leased)
+        else:
+            leased += [change.after for change in changes]
 
     def renew(
         self, job_id: str, owner: str, *, lease: int | None = None, seconds: float = LEASE_S

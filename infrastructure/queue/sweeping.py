@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import NamedTuple
 
 from statelog.domain.aggregate import Loaded
-from statelog.domain.errors import Conflict, StoreError
+from statelog.domain.errors import Conflict, IllegalTransition, StoreError, Unreadable
 from statelog.domain.queue import job as jobs
 from statelog.domain.queue.job import JOB, Job
 from statelog.infrastructure.journal import TRIES, Journal
@@ -14,9 +15,11 @@ from statelog.infrastructure.queue.ends import Ends
 from statelog.infrastructure.queue.following import Following
 from statelog.projections.queue.board import Board
 
+log = logging.getLogger("statelog.queue")
+
 
 class _Overdue(NamedTuple):
-    """A lease that has run out by its event; `renewed` is when it ends by its row, if it has one."""
+    """A lease that has run out by its event; `renewed` is when it ends by its row, if any."""
 
     job_id: str
     version: int
@@ -57,7 +60,11 @@ class Sweeper:
         for job_id, version in overdue:
             row = rows.get(JOB.stream_of(job_id))
             renewed = row.expires_at if row and row.version == version else None
-            swept += self._expired(board, _Overdue(job_id, version, renewed), now, actor)
+            try:
+                swept += self._expired(board, _Overdue(job_id, version, renewed), now, actor)
+            except (Unreadable, IllegalTransition) as error:
+                log.error("job %s is left alone: %s", job_id, error)
+                board.forget(job_id)
         if any(row.expires_at <= now for row in rows.values()):
             self._journal.leases.forget(now)
         return swept
