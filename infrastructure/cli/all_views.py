@@ -11,5 +11,7 @@ if TYPE_CHECKING:
 def all_views() -> tuple[Projection[Any], ...]:
     """Every view this program keeps; a domain adds a line. Imported when it is asked for."""
     from statelog.projections.execution import EXECUTION_VIEWS
+    from statelog.projections.queue import QUEUE_VIEWS
+    from statelog.projections.workflows import WORKFLOW_VIEWS
 
-    return (*EXECUTION_VIEWS,)
+    return (*EXECUTION_VIEWS, *QUEUE_VIEWS, *WORKFLOW_VIEWS)

@@ -21,6 +21,7 @@ from statelog.infrastructure.cli import (
     store,
     views,
     watch,
+    worker,
 )
 from statelog.infrastructure.cli.common import (
     FAILED,
@@ -84,6 +85,7 @@ def app(context: click.Context) -> None:
 
 run.add_to(app)
 daemon.add_to(app)
+worker.add_to(app)
 plans = plan_commands.add_to(app)
 plan_settle.add_to(plans)
 plan_reading.add_to(plans)

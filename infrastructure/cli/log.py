@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from statelog.infrastructure.cli import log_at, log_bisect, log_diff, log_seal
+from statelog.infrastructure.cli import log_at, log_audit, log_bisect, log_diff, log_seal
 from statelog.infrastructure.cli.common import Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import table
@@ -28,10 +28,15 @@ Examples:
   statelog log at 2026-01-31T09:30:00Z plan_status reads-qc
   statelog log diff 120 now plan_status reads-qc
   statelog log bisect checks:is_sound --view plan_status --key reads-qc
+  statelog log audit
   statelog log refusals
 """
 
 _TAIL: Final = 10
+_PUBLISHED: Final = "queue.job.published"
+_PAYLOADS: Final = click.option(
+    "--payloads", is_flag=True, help="Print the payloads of queue jobs too."
+)
 _ENCODED: Final = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 
 
@@ -43,6 +48,7 @@ def add_to(app: click.Group) -> None:
     log_at.add_to(log)
     log_diff.add_to(log)
     log_bisect.add_to(log)
+    log_audit.add_to(log)
     _refusals(log)
     log_seal.add_to(log)
 
@@ -50,6 +56,7 @@ def add_to(app: click.Group) -> None:
 def _history(log: click.Group) -> None:
     @command(log, "history", epilog="Example: statelog log history reads-qc --since 120")
     @click.argument("prefix", metavar="PREFIX")
+    @_PAYLOADS
     @click.option(
         "--since",
         type=click.IntRange(min=0),
@@ -57,7 +64,7 @@ def _history(log: click.Group) -> None:
         metavar="N",
         help="Only events after position N.",
     )
-    def history(settings: Settings, *, prefix: str, since: int) -> None:
+    def history(settings: Settings, *, prefix: str, since: int, payloads: bool) -> None:
         """Print every event of the stream PREFIX and of all streams below it, in log order.
 
         A bare plan id stands for plan/ID: the plan, its slot and its attempts. With --json one
@@ -71,9 +78,9 @@ def _history(log: click.Group) -> None:
             for recorded in journal.history(stream, after=since):
                 found = True
                 if settings.as_json:
-                    emit(event_line(recorded))
+                    emit(event_line(recorded, payloads=payloads))
                 else:
-                    show(event_text(recorded))
+                    show(event_text(recorded, payloads=payloads))
             if not found and next(journal.history(stream), None) is None:
                 raise NotFound("stream", stream)
 
@@ -87,7 +94,8 @@ def _tail(log: click.Group) -> None:
         help="Only events after position N (default: the last ten).",
     )
     @click.option("--follow", is_flag=True, help="Go on with events as they come, until Ctrl-C.")
-    def tail(settings: Settings, *, since: int | None, follow: bool) -> None:
+    @_PAYLOADS
+    def tail(settings: Settings, *, since: int | None, follow: bool, payloads: bool) -> None:
         """Print the end of the log as JSON lines, each event once and in order."""
         with settings.journal() as journal:
             after = max(0, journal.head() - _TAIL) if since is None else since
@@ -95,7 +103,7 @@ def _tail(log: click.Group) -> None:
                 events = follower.ready()
                 while events or follow:
                     for recorded in events:
-                        emit(event_line(recorded))
+                        emit(event_line(recorded, payloads=payloads))
                     events = follower.batch() if follow else follower.ready()
 
 
@@ -116,7 +124,17 @@ def stream_prefix(text: str) -> str:
         raise Invalid("prefix", f"{text!r} names no stream: {error.why}") from None
 
 
-def event_line(recorded: Recorded) -> dict[str, Any]:
+def _data(recorded: Recorded, *, payloads: bool) -> Any:
+    """The data of an event, None once erased; without the payload of a job unless asked for."""
+    from statelog.projections.queue.payloads import without_payload
+
+    if recorded.data is None:
+        return None
+    data = json.loads(recorded.data)
+    return data if payloads else without_payload(recorded.name, data)
+
+
+def event_line(recorded: Recorded, *, payloads: bool = False) -> dict[str, Any]:
     """One event as a JSON line."""
     from statelog.domain.times import iso
 
@@ -132,15 +150,17 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
         "correlation": recorded.correlation,
         "cause": recorded.cause,
         "meta": recorded.meta,
-        "data": None if recorded.data is None else json.loads(recorded.data),
+        "data": _data(recorded, payloads=payloads),
     }
 
 
-def event_text(recorded: Recorded) -> str:
+def event_text(recorded: Recorded, *, payloads: bool = False) -> str:
     """One event; on a terminal its data is cut where the line ends."""
     from statelog.domain.times import iso
 
     data = "(erased)" if recorded.data is None else recorded.data.decode()
+    if recorded.name == _PUBLISHED and not payloads:
+        data = json.dumps(_data(recorded, payloads=False), ensure_ascii=False)
     place = f"{recorded.stream}@{recorded.version}"
     line = printable(
         f"{recorded.position:>6}  {iso(recorded.time)}  {recorded.actor}  {recorded.name}  "

@@ -7,7 +7,5 @@ from typing import Any, Final
 from statelog.projections.projection import Projection
 from statelog.projections.queue.jobs import jobs
 
-__all__ = ["QUEUE_VIEWS", "jobs"]
-
 QUEUE_VIEWS: Final[tuple[Projection[Any], ...]] = (jobs,)
 """Every view of the queue."""
