@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -61,6 +62,7 @@ class Holders:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._own: set[str] = set()
+        self._guard = threading.Lock()
 
     @classmethod
     def of(cls, store: Path | None) -> Holders:
@@ -88,9 +90,29 @@ class Holders:
             return Holder(id, self._file(id), self._locked(self._file(id)), self._own.discard)
         except OSError as error:
             self._own.discard(id)
-            kind = "full" if error.errno == 28 else "read-only"
-            why = error.strerror or error
-            raise StoreError(kind, f"cannot hold a lock in {self._folder}: {why}") from error
+            raise self._unusable(error) from error
+
+    def try_take(self, kind: str, token: str) -> Holder | None:
+        """Become the holder with this id unless somebody living is it; never waits.
+
+        Raises `StoreError` when the folder cannot be used.
+        """
+        id = f"{kind}:{token}"
+        if self._folder is None:
+            with self._guard:
+                if id in self._own:
+                    return None
+                self._own.add(id)
+            return Holder(id, None, -1, self._own.discard)
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            descriptor = self._locked(self._file(id), wait=False)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise self._unusable(error) from error
+        self._own.add(id)
+        return Holder(id, self._file(id), descriptor, self._own.discard)
 
     def alive(self, id: str | None) -> bool:
         """Whether the holder's process lives, stopped or not.
@@ -148,15 +170,28 @@ class Holders:
         assert self._folder is not None
         return self._folder / f"{quote(id, safe='')}{_SUFFIX}"
 
-    def _locked(self, path: Path) -> int:
-        """Create and lock a file, again when a sweep removed it between the two."""
+    def _unusable(self, error: OSError) -> StoreError:
+        kind = "full" if error.errno == 28 else "read-only"
+        why = error.strerror or error
+        return StoreError(kind, f"cannot hold a lock in {self._folder}: {why}")
+
+    def _locked(self, path: Path, *, wait: bool = True) -> int:
+        """Create and lock a file, again when a sweep removed it between the two.
+
+        Raises `BlockingIOError` when somebody has it and `wait` is off.
+        """
         while True:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(path, flags, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except OSError:
+                os.close(descriptor)
+                raise
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     about = {"pid": os.getpid(), "host": platform.node()}
+                    os.truncate(descriptor, 0)
                     os.write(descriptor, json.dumps(about).encode())
                     return descriptor
             os.close(descriptor)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def all_views() -> tuple[Projection[Any], ...]:
     """Every view this program keeps; a domain adds a line. Imported when it is asked for."""
     from statelog.projections.execution import EXECUTION_VIEWS
+    from statelog.projections.planning import PLANNING_VIEWS
     from statelog.projections.queue import QUEUE_VIEWS
     from statelog.projections.workflows import WORKFLOW_VIEWS
 
-    return (*EXECUTION_VIEWS, *QUEUE_VIEWS, *WORKFLOW_VIEWS)
+    return (*EXECUTION_VIEWS, *PLANNING_VIEWS, *QUEUE_VIEWS, *WORKFLOW_VIEWS)

@@ -13,7 +13,12 @@ from statelog.infrastructure.cli.tables import table
 if TYPE_CHECKING:
     from statelog.domain.lifecycle import AnyLifecycle
 
-NAMES: Final = ("plan", "slot", "attempt", "step", "job", "run", "task", "handle")
+NAMES: Final = (
+    *("plan", "slot", "attempt", "step"),
+    *("environment", "resource", "scope", "topology", "workflow", "schedule_plan"),
+    *("job", "session", "algorithm_run"),
+    *("run", "task", "handle"),
+)
 EXAMPLES: Final = """
 \b
 Examples:
@@ -61,17 +66,23 @@ def lifecycles() -> dict[str, AnyLifecycle]:
     from statelog.domain.execution.plan import PLAN
     from statelog.domain.execution.slot import SLOT
     from statelog.domain.execution.step_lifecycle import STEP
+    from statelog.domain.planning.algorithm_run import ALGORITHM_RUN
+    from statelog.domain.planning.session import SESSION
     from statelog.domain.queue.job import JOB
     from statelog.domain.runs.handle import HANDLE
     from statelog.domain.runs.run import RUN
     from statelog.domain.runs.task import TASK
+    from statelog.domain.workflows.definitions import KINDS
 
     found = (
         PLAN.lifecycle,
         SLOT.lifecycle,
         ATTEMPT.lifecycle,
         STEP,
+        *(kind.aggregate.lifecycle for kind in KINDS.values()),
         JOB.lifecycle,
+        SESSION.lifecycle,
+        ALGORITHM_RUN.lifecycle,
         RUN.lifecycle,
         TASK,
         HANDLE,

@@ -20,10 +20,21 @@ from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT
 from statelog.domain.execution.step_lifecycle import STEP, StepState, StepStatus
 from statelog.domain.lifecycle import AnyLifecycle
+from statelog.domain.planning.algorithm_run import ALGORITHM_RUN
+from statelog.domain.planning.session import SESSION
 from statelog.domain.queue.job import JOB
 from statelog.domain.runs.handle import HANDLE
 from statelog.domain.runs.run import RUN
 from statelog.domain.runs.task import TASK
+from statelog.domain.workflows.definitions import (
+    ENVIRONMENT,
+    KINDS,
+    RESOURCE,
+    SCHEDULE_PLAN,
+    SCOPE,
+    TOPOLOGY,
+    WORKFLOW,
+)
 from statelog.infrastructure.testing import lifecycle_test
 from tests.domain.runs.states import STATES
 
@@ -40,7 +51,15 @@ IN_RUNNING = (StepProgress, StepArtifact, StepEmitted, StepSucceeded)
 test_plan = lifecycle_test(PLAN)
 test_slot = lifecycle_test(SLOT)
 test_step = lifecycle_test(STEP)
+test_environment = lifecycle_test(ENVIRONMENT)
+test_resource = lifecycle_test(RESOURCE)
+test_scope = lifecycle_test(SCOPE)
+test_topology = lifecycle_test(TOPOLOGY)
+test_workflow = lifecycle_test(WORKFLOW)
+test_schedule_plan = lifecycle_test(SCHEDULE_PLAN)
 test_job = lifecycle_test(JOB)
+test_session = lifecycle_test(SESSION)
+test_algorithm_run = lifecycle_test(ALGORITHM_RUN)
 test_run = lifecycle_test(RUN, states=STATES)
 test_task = lifecycle_test(TASK)
 test_handle = lifecycle_test(HANDLE)
@@ -68,7 +87,8 @@ def declared() -> Iterator[AnyLifecycle]:
 def test_every_lifecycle_is_tested():
     """One that is declared and not in this file would have no test."""
     tested = {PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP, JOB.lifecycle}
-    tested |= {RUN.lifecycle, TASK, HANDLE}
+    tested |= {RUN.lifecycle, TASK, HANDLE, SESSION.lifecycle, ALGORITHM_RUN.lifecycle}
+    tested |= {kind.aggregate.lifecycle for kind in KINDS.values()}
     assert {lifecycle.name for lifecycle in declared()} == {each.name for each in tested}
     assert set(declared()) == tested
 

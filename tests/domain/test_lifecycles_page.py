@@ -13,10 +13,13 @@ from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT
 from statelog.domain.execution.step_lifecycle import STEP
 from statelog.domain.lifecycle import AnyLifecycle
+from statelog.domain.planning.algorithm_run import ALGORITHM_RUN
+from statelog.domain.planning.session import SESSION
 from statelog.domain.queue.job import JOB
 from statelog.domain.runs.handle import HANDLE
 from statelog.domain.runs.run import RUN
 from statelog.domain.runs.task import TASK
+from statelog.domain.workflows.definitions import KINDS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "lifecycles.md"
 LIFECYCLES = (
@@ -24,7 +27,10 @@ LIFECYCLES = (
     SLOT.lifecycle,
     ATTEMPT.lifecycle,
     STEP,
+    *(kind.aggregate.lifecycle for kind in KINDS.values()),
     JOB.lifecycle,
+    SESSION.lifecycle,
+    ALGORITHM_RUN.lifecycle,
     RUN.lifecycle,
     TASK,
     HANDLE,

@@ -14,8 +14,11 @@ import pytest
 import statelog.domain.execution.attempt
 import statelog.domain.execution.plan
 import statelog.domain.execution.slot
+import statelog.domain.planning.algorithm_run
+import statelog.domain.planning.session
 import statelog.domain.queue.job
-import statelog.domain.runs.run  # noqa: F401
+import statelog.domain.runs.run
+import statelog.domain.workflows.definitions  # noqa: F401
 from statelog.domain.event import Event, event_types
 from tests.house.repo import ROOT
 

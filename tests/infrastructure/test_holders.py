@@ -45,6 +45,54 @@ def test_a_holder_lives_until_it_lets_go(holders: Holders):
     assert other.known() == ()
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_one_that_is_tried_is_taken_once(holders: Holders, in_memory: bool):
+    """And nobody waits for it: not in another process, not in another thread of this one."""
+    ours = Holders(None) if in_memory else holders
+    theirs = ours if in_memory else Holders(holders._folder)
+    holder = ours.try_take("turn", "one")
+    assert holder is not None
+    assert theirs.alive("turn:one")
+    assert theirs.try_take("turn", "one") is None
+    assert theirs.try_take("turn", "two") is not None
+    holder.release()
+    with theirs.try_take("turn", "one") or pytest.fail("it is free again"):
+        assert ours.try_take("turn", "one") is None
+
+
+def test_what_a_dead_holder_left_is_taken_over(holders: Holders):
+    """Its file says who has it now, also when the name of the dead one was longer."""
+    holders._folder.mkdir()  # type: ignore[union-attr]
+    holders._file("turn:one").write_text('{"pid": 1, "host": "a-host-with-a-long-name" ' + " " * 99)
+    with holders.try_take("turn", "one") or pytest.fail("nobody has it"):
+        assert pid_of(holders, "turn:one") == os.getpid()
+
+
+def test_one_that_is_tried_goes_with_its_process(holders: Holders):
+    """The kernel lets go of a killed one; a living one is not taken."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        holders.try_take("turn", "one")
+        os.write(write, b"!")
+        signal.pause()
+    os.read(read, 1)
+    assert holders.try_take("turn", "one") is None
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(read)
+    os.close(write)
+    with holders.try_take("turn", "one") or pytest.fail("nobody has it"):
+        pass
+
+
+def test_a_folder_that_cannot_be_tried_is_told(holders: Holders):
+    assert holders._folder is not None
+    holders._folder.write_text("")
+    with pytest.raises(StoreError):
+        holders.try_take("turn", "one")
+
+
 def test_a_folder_that_cannot_be_used_is_told_once(holders: Holders):
     assert holders._folder is not None
     holders._folder.write_text("")
