@@ -86,6 +86,7 @@ class Task:
     transfer_bytes: int = 0
     cost: float = 0.0
     reason: str = ""
+    queue_reason: str = ""
     interrupted: bool = False
     kept_from: str = ""
     outputs: tuple[Mapping[str, Any], ...] = ()
@@ -99,9 +100,13 @@ def evolve_task(task: Task, event: TaskEvent) -> Task:
     status = TASK.after(task.status, type(event))
     match event:
         case TaskQueued():
-            return changed(task, status=status, queued_at=event.queued_at)
+            return changed(
+                task, status=status, queued_at=event.queued_at, queue_reason=event.reason
+            )
         case TaskPreparing():
-            return changed(task, status=status, prepared_at=event.prepared_at)
+            return changed(
+                task, status=status, prepared_at=event.prepared_at, queue_reason=event.reason
+            )
         case TaskInterruptRequested():
             return changed(task, interrupted=True)
         case TaskFailed() | TaskCancelled():

@@ -57,7 +57,7 @@ def makespan_counts(mode: str) -> str:
 def totals(run: Run) -> Totals:
     """The totals of all that the run did itself; what it kept of another run is not counted."""
     own = [task for task in (run.tasks[each] for each in run.placed) if not task.kept_from]
-    moved = list(run.transfers.values())
+    moved = [run.transfers[each] for each in sorted(run.transfers)]
     start = run.start
     seconds = tidy(makespan(own, start.mode if start else ""))
     cost = tidy(sum(task.cost for task in own) + sum(each.cost for each in moved))

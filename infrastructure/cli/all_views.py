@@ -13,6 +13,7 @@ def all_views() -> tuple[Projection[Any], ...]:
     from statelog.projections.execution import EXECUTION_VIEWS
     from statelog.projections.planning import PLANNING_VIEWS
     from statelog.projections.queue import QUEUE_VIEWS
+    from statelog.projections.runs import RUN_VIEWS
     from statelog.projections.workflows import WORKFLOW_VIEWS
 
-    return (*EXECUTION_VIEWS, *PLANNING_VIEWS, *QUEUE_VIEWS, *WORKFLOW_VIEWS)
+    return (*EXECUTION_VIEWS, *PLANNING_VIEWS, *QUEUE_VIEWS, *WORKFLOW_VIEWS, *RUN_VIEWS)

@@ -1,4 +1,4 @@
-"""Accepting a run: its job, its plan and what else is not registered yet, in one commit (P2, P10)."""
+"""Accepting a run: its job, its plan, and what is not registered yet, in one commit (P2, P10)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statelog.domain.errors import Conflict, Invalid, NotFound
 from statelog.domain.queue.job import JOB, Job, keyed_id
 from statelog.domain.runs.request import RunRequest, RunSpec, checked
 from statelog.domain.workflows.definitions import Record
-from statelog.domain.workflows.embedded import embedded_environments
+from statelog.domain.workflows.environments import embedded_environments
 from statelog.domain.workflows.resources import EnvironmentVersion
 from statelog.domain.workflows.shape import show
 from statelog.infrastructure.journal import TRIES, Journal
