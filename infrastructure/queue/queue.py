@@ -113,11 +113,6 @@ class Queue:
         with self._following.board() as board:
             return {job_id: board.version_of(job_id) for job_id in job_ids}
 
-    def next_at(self) -> int | None:
-        """When the next pause or lease is over, if there is one."""
-        with self._following.board() as board:
-            return board.next_at()
-
     def lease(
         self,
         owner: str,

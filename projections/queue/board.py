@@ -107,11 +107,6 @@ class Board:
             for heap, each in offered:
                 heappush(heap, each)
 
-    def next_at(self) -> int | None:
-        """When the next pause or lease is over."""
-        ends = [heap[0].at for heap in (self._later, self._leases) if heap]
-        return min(ends, default=None)
-
     def overdue(self, now: int) -> list[tuple[str, int]]:
         """Jobs and versions whose leases are over, unless renewed since; each is told once.
 
