@@ -1,0 +1,328 @@
+"""The supervisor: takes one real run to its end, or as far as it may stay (4.3, P12, P19).
+
+It alone writes the run's stream, but for requests to interrupt. Whatever takes time is done in
+threads, one thing at a time for each activity; whatever they found is decided and recorded here.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from statelog.domain.aggregate import Change, Loaded
+from statelog.domain.errors import Conflict
+from statelog.domain.runs import activities
+from statelog.domain.runs.events import Placed, TaskInterruptRequested
+from statelog.domain.runs.request import RunRequest
+from statelog.domain.runs.run import RUN, Run
+from statelog.domain.workflows.durations import lane_count
+from statelog.infrastructure.holders import Holder, Holders
+from statelog.infrastructure.journal import TRIES, Journal
+from statelog.infrastructure.runs import recording
+from statelog.infrastructure.runs.handles.port import Runtime, Seen
+from statelog.infrastructure.runs.operations import (
+    Found,
+    Looked,
+    Missed,
+    Operations,
+    Prepared,
+    Unprepared,
+    now,
+)
+from statelog.infrastructure.runs.sources import kept_workspaces
+from statelog.infrastructure.runs.waiting import Waiting
+
+log = logging.getLogger("statelog.runs.supervisor")
+
+MOST_STARTS: Final = 8
+MOST_LOOKS: Final = 16
+TIMES: Final = 3
+"""So many failed inspections in a row fail a handle (U11), and so many failed stops."""
+
+LOOK_S: Final = 1.0
+"""How often an activity is looked at whose end nothing tells."""
+
+SURE_S: Final = 10.0
+"""How often one is looked at although its end would tell itself."""
+
+_TURN_S: Final = 0.5
+
+Launch = Callable[[], None]
+
+
+def supervise(
+    journal: Journal,
+    request: RunRequest,
+    *,
+    work_root: Path,
+    runtimes: Mapping[str, Runtime],
+    actor: str,
+    stop: threading.Event,
+) -> Loaded[Run]:
+    """Take a run that has started to its end; the run as it is then.
+
+    When `stop` is set first, it is left as it is, and what it started goes on: whoever supervises
+    it next attaches to that. While another process supervises the run this waits. `runtimes` are
+    by the ids of the request. Raises `StoreError` when the store fails it.
+    """
+    with _alone(journal, request.run.id, stop) as holder:
+        loaded = journal.load(RUN, request.run.id)
+        if holder is None or loaded.state.ended:
+            return loaded
+        sources = kept_workspaces(journal, work_root, loaded.state)
+        supervisor = Supervisor(journal, loaded, request, actor, stop)
+        outside = Operations(request, work_root, runtimes, sources, supervisor.leaves)
+        return supervisor.run(outside)
+
+
+@contextmanager
+def _alone(journal: Journal, run_id: str, stop: threading.Event) -> Iterator[Holder | None]:
+    """The kernel's lock of the run: whatever a lease says, only one process has it."""
+    holders = Holders.for_journal(journal)
+    while (holder := holders.try_take("run", run_id)) is None:
+        if stop.wait(_TURN_S):
+            yield None
+            return
+    with holder:
+        yield holder
+
+
+class Supervisor:
+    """One run at work. Use `supervise`, which takes the lock."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        loaded: Loaded[Run],
+        request: RunRequest,
+        actor: str,
+        stop: threading.Event,
+    ) -> None:
+        self._journal, self._loaded, self._actor, self._stop = journal, loaded, actor, stop
+        self._lanes = {each.id: lane_count(each) for each in request.resources}
+        self._guard = threading.Lock()
+        self._arrived: list[tuple[str, Found]] = []
+        self._busy: set[str] = set()
+        self._misses: Counter[str] = Counter()
+        self._unstopped: Counter[str] = Counter()
+        self._doomed: dict[str, str] = {}
+        self._asked: set[str] = set()
+        self._due: dict[str, float] = {}
+        self._failing = False
+        self._heard = False
+
+    def leaves(self) -> bool:
+        """Whether nothing more is to be started: this is stopping, or the run has failed."""
+        return self._failing or self._stop.is_set()
+
+    def run(self, outside: Operations) -> Loaded[Run]:
+        """Turn after turn until the run has ended or this is to leave."""
+        self._outside = outside
+        with (
+            Waiting() as self._waiting,
+            ThreadPoolExecutor(MOST_LOOKS, "run look") as self._lookers,
+            ThreadPoolExecutor(MOST_STARTS, "run start") as self._starters,
+            self._listening(),
+        ):
+            while not self._turn():
+                self._waiting.wait(self._patience_s())
+                for activity_id in self._waiting.over:
+                    self._due[activity_id] = 0.0
+        return self._loaded
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Hear of requests to interrupt as they are committed, by whatever process."""
+        names, ended = (TaskInterruptRequested.stored_name,), threading.Event()
+        stream = self._loaded.stream
+        with self._journal.follow(
+            after=self._journal.head(), prefix=stream, names=names
+        ) as follower:
+
+            def listen() -> None:
+                for _ in follower.events(ended.is_set):
+                    self._heard = True
+                    self._waiting.wake()
+
+            thread = threading.Thread(target=listen, name="run interrupts", daemon=True)
+            thread.start()
+            self._reload()
+            try:
+                yield
+            finally:
+                ended.set()
+                follower.wake()
+                thread.join()
+
+    def _turn(self) -> bool:
+        """Record what arrived, do what follows from it; whether that was the last turn."""
+        if self._heard:
+            self._reload()
+        with self._guard:
+            arrived = tuple(self._arrived)
+        self._count(arrived)
+        launches = self._recorded(arrived)
+        with self._guard:
+            del self._arrived[: len(arrived)]
+            self._busy -= {activity_id for activity_id, _ in arrived}
+        if self._loaded.state.ended:
+            return True
+        for launch in launches:
+            launch()
+        if self._stop.is_set():
+            return not self._busy
+        self._attend()
+        return False
+
+    def _recorded(self, arrived: tuple[tuple[str, Found], ...]) -> list[Launch]:
+        """Decide and commit, again when somebody asked to interrupt meanwhile."""
+        for tries_left in reversed(range(TRIES)):
+            launches: list[Launch] = []
+            change = self._decided(arrived, launches)
+            if not change.events:
+                return launches
+            try:
+                self._loaded = self._journal.commit(change, actor=self._actor).loaded[0]
+                return launches
+            except Conflict:
+                if not tries_left:
+                    raise
+                self._reload()
+        raise AssertionError("unreachable")
+
+    def _decided(
+        self, arrived: tuple[tuple[str, Found], ...], launches: list[Launch]
+    ) -> Change[Run]:
+        change = self._loaded.guard()
+        if change.state.ended:
+            return change
+        # failures first, so that nothing is started beside them
+        for activity_id, found in sorted(arrived, key=lambda pair: isinstance(pair[1], Prepared)):
+            if isinstance(found, Prepared):
+                if self._failed(change) or self._stop.is_set():
+                    continue
+                launches.append(partial(self._start, activity_id, found))
+            change = self._judged(change, activity_id, found)
+        if not self._failed(change) and not self._stop.is_set():
+            change = self._admitted(recording.queued(change, now()), launches)
+        busy = self._busy - {activity_id for activity_id, _ in arrived}
+        if busy or launches or change.state.live:
+            return change
+        return recording.ended(change, leaving=self._stop.is_set(), at=now())
+
+    def _failed(self, change: Change[Run]) -> bool:
+        self._failing = recording.first_failure(change.state) is not None
+        return self._failing
+
+    def _judged(self, change: Change[Run], activity_id: str, found: Found) -> Change[Run]:
+        return recording.judged(
+            change,
+            activity_id,
+            found,
+            doom=self._doomed.get(activity_id, ""),
+            given_up=self._unstopped[activity_id] >= TIMES,
+            at=now(),
+        )
+
+    def _admitted(self, change: Change[Run], launches: list[Launch]) -> Change[Run]:
+        again = list(recording.unprepared(change.state, self._busy))
+        for placed in recording.admissible(change.state, self._lanes):
+            change = change.then(activities.prepare_task, activity_id=placed.activity_id, at=now())
+            again.append(placed)
+        launches += [partial(self._prepare, placed) for placed in again]
+        return change
+
+    def _prepare(self, placed: Placed) -> None:
+        work = partial(self._outside.prepare, placed)
+        self._submit(self._starters, placed.activity_id, work, Unprepared)
+
+    def _start(self, activity_id: str, found: Prepared) -> None:
+        work = partial(self._outside.start, found.spec)
+        self._submit(self._starters, activity_id, work, Missed)
+
+    def _attend(self) -> None:
+        """Stop what is to stop, and look at what is due."""
+        run, at = self._loaded.state, time.monotonic()
+        for activity_id in run.live:
+            if activity_id in self._busy:
+                continue
+            unwanted = run.tasks[activity_id].interrupted or activity_id in self._doomed
+            unwanted = unwanted or self._failing
+            at_once = unwanted and activity_id not in self._asked
+            if not at_once and self._due.get(activity_id, 0.0) > at:
+                continue
+            if unwanted:
+                self._asked.add(activity_id)
+            wish = self._outside.stop if unwanted else self._outside.look
+            work = partial(wish, run.placed[activity_id], run.handle(activity_id).runtime_id)
+            self._submit(self._lookers, activity_id, work, partial(Missed, stopping=unwanted))
+
+    def _submit(
+        self,
+        pool: Executor,
+        activity_id: str,
+        work: Callable[[], Found],
+        otherwise: Callable[[str], Found],
+    ) -> None:
+        def done(future: Future[Found]) -> None:
+            error = future.exception()
+            if error is not None:
+                log.error("run %s, activity %s", self._loaded.id, activity_id, exc_info=error)
+            found = future.result() if error is None else otherwise(repr(error))
+            with self._guard:
+                self._arrived.append((activity_id, found))
+            self._waiting.wake()
+
+        self._busy.add(activity_id)
+        pool.submit(work).add_done_callback(done)
+
+    def _count(self, arrived: tuple[tuple[str, Found], ...]) -> None:
+        """Keep count of what failed in a row, and of when to look again."""
+        for activity_id, found in arrived:
+            if isinstance(found, Missed):
+                self._missed(activity_id, found)
+            elif isinstance(found, Looked):
+                self._misses.pop(activity_id, None)
+                self._unstopped.pop(activity_id, None)
+                watched = found.observation.seen is Seen.RUNNING and self._watch(activity_id)
+                self._due[activity_id] = time.monotonic() + (SURE_S if watched else LOOK_S)
+
+    def _missed(self, activity_id: str, found: Missed) -> None:
+        self._due[activity_id] = time.monotonic() + LOOK_S
+        if found.stopping:
+            self._unstopped[activity_id] += 1
+            return
+        self._misses[activity_id] += 1
+        if self._misses[activity_id] >= TIMES:
+            why = f"{TIMES} inspections in a row failed: {found.why}"
+            self._doomed.setdefault(activity_id, why)
+
+    def _watch(self, activity_id: str) -> bool:
+        """Be woken at its end; whether that can be."""
+        if activity_id in self._waiting:
+            return True
+        handle = self._loaded.state.handle(activity_id)
+        runtime = self._outside.runtimes.get(handle.runtime_id)
+        descriptor = runtime.watch(self._outside.ref(activity_id)) if runtime else None
+        if descriptor is None:
+            return False
+        self._waiting.add(activity_id, descriptor)
+        return True
+
+    def _patience_s(self) -> float:
+        """Until something is due, and never so long that a wish to stop waits for it."""
+        live = [each for each in self._loaded.state.live if each not in self._busy]
+        due = min((self._due.get(each, 0.0) for each in live), default=float("inf"))
+        return max(0.0, min(_TURN_S, due - time.monotonic()))
+
+    def _reload(self) -> None:
+        self._heard = False
+        self._loaded = self._journal.load(RUN, self._loaded.id)
