@@ -18,6 +18,7 @@ from statelog.infrastructure.cli import (
     plan_reading,
     plan_settle,
     run,
+    session,
     store,
     views,
     watch,
@@ -86,6 +87,7 @@ def app(context: click.Context) -> None:
 run.add_to(app)
 daemon.add_to(app)
 worker.add_to(app)
+session.add_to(app)
 plans = plan_commands.add_to(app)
 plan_settle.add_to(plans)
 plan_reading.add_to(plans)

@@ -34,6 +34,7 @@ _HINTS: Final = {
     "plan": "`statelog plan list` shows those there are",
     "attempt": "`statelog plan attempts` shows those there are",
     "step": "`statelog plan status` shows those there are",
+    "session": "`statelog session list` shows those there are",
     "view": "`statelog views list` shows those there are",
 }
 

@@ -57,7 +57,9 @@ class Watch:
     def look(self) -> None:
         """Raises `Interrupted` or `CalledOff` when it is time to end."""
         if self.stop.is_set():
-            raise Interrupted("planning was interrupted; the session goes on with the next delivery")
+            raise Interrupted(
+                "planning was interrupted; the session goes on with the next delivery"
+            )
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LOOK_S
             self._cancelled = self._cancelled or bool(self._follower.ready())
