@@ -160,8 +160,13 @@ class JobWorker:
         free = self.concurrency - len(tasks)
         if not free:
             return 0
+        # A handler whose lease is lost may still run: nobody begins its job beside it here.
         leased = self.queue.lease(
-            self.owner, categories=self.categories, limit=free, seconds=self.lease_seconds
+            self.owner,
+            categories=self.categories,
+            limit=free,
+            seconds=self.lease_seconds,
+            besides=tasks,
         )
         for job in leased:
             self._begin(job)
