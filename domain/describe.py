@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from statelog.domain.lifecycle import AnyLifecycle
 
@@ -23,6 +23,16 @@ _MERMAID_WORDS = frozenset(
         "style",
     ]
 )
+
+
+class Notes(NamedTuple):
+    """What a diagram says beside the table.
+
+    Of rows, by the names of status and event class; of statuses by name, in lines.
+    """
+
+    rows: Mapping[tuple[str, str], str]
+    statuses: Mapping[str, Sequence[str]]
 
 
 def data(lifecycle: AnyLifecycle) -> dict[str, Any]:
@@ -62,14 +72,16 @@ def markdown(lifecycle: AnyLifecycle) -> str:
     return "\n".join([*lines, "", f"Final: {final}. Reserved: {reserved}.", ""])
 
 
-def mermaid(lifecycle: AnyLifecycle) -> str:
+def mermaid(lifecycle: AnyLifecycle, notes: Notes | None = None) -> str:
     """A `stateDiagram-v2`; events that lead from one status to the same other share an arrow."""
     members = lifecycle.statuses.__members__.values()
     ids = {status: _mermaid_id(at, status) for at, status in enumerate(members)}
     arrows: dict[tuple[str, str], list[str]] = {}
     for row in lifecycle.rows:
         label = row.event.__name__ + (" (retired)" if row.retired else "")
-        arrows.setdefault((ids[row.source], ids[row.target]), []).append(label)
+        if notes is not None:
+            label += f" {notes.rows.get((row.source.name, row.event.__name__), '')}"
+        arrows.setdefault((ids[row.source], ids[row.target]), []).append(label.rstrip())
     return "\n".join(
         [
             "stateDiagram-v2",
@@ -81,9 +93,17 @@ def mermaid(lifecycle: AnyLifecycle) -> str:
             f"    [*] --> {ids[lifecycle.new]}",
             *(f"    {a} --> {b}: {'<br>'.join(labels)}" for (a, b), labels in arrows.items()),
             *(f"    {id} --> [*]" for status, id in ids.items() if status in lifecycle.final),
+            *(line for status, id in ids.items() for line in _mermaid_note(status, id, notes)),
             "",
         ]
     )
+
+
+def _mermaid_note(status: Enum, id: str, notes: Notes | None) -> Iterable[str]:
+    lines = () if notes is None else notes.statuses.get(status.name, ())
+    if not lines:
+        return ()
+    return (f"    note right of {id}", *(f"        {line}" for line in lines), "    end note")
 
 
 def _mermaid_id(at: int, status: Enum) -> str:

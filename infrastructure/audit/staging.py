@@ -24,11 +24,11 @@ def stage(
     lines: BinaryIO,
     folder: Path,
     tally: Tally,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Place:
     """Lay the lines of a dump into a table in a folder; tallies those that are no events.
 
-    The folder is the caller's to remove. `progress` is told how many bytes were read.
+    The folder is the caller's to remove. `progress` is told how many lines and bytes were read.
     """
     path = folder / "dump.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -44,7 +44,9 @@ def stage(
     return Place(path, staged=True)
 
 
-def _rows(lines: BinaryIO, tally: Tally, progress: Callable[[int], None] | None) -> Iterator[Row]:
+def _rows(
+    lines: BinaryIO, tally: Tally, progress: Callable[[int, int], None] | None
+) -> Iterator[Row]:
     number = read = 0
     while line := lines.readline(_MOST):
         number += 1
@@ -59,4 +61,4 @@ def _rows(lines: BinaryIO, tally: Tally, progress: Callable[[int], None] | None)
         except Malformed as error:
             tally.line(number, LINES, str(error))
         if progress is not None and number % 10_000 == 0:
-            progress(read)
+            progress(number, read)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import click
 
 if TYPE_CHECKING:
     from statelog.infrastructure.audit.rules import Rules
@@ -10,9 +14,22 @@ if TYPE_CHECKING:
 RULEBOOKS: Final = ("statelog.domain.execution.rulebook:RULEBOOK",)
 """Where they are declared; a domain adds a line. Imported when they are asked for."""
 
+WITH: Final = click.option(
+    "--with",
+    "more",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="An Aggregate or Rulebook of your own whose streams are in the log. Repeatable.",
+)
 
-def all_rules() -> Rules:
-    """What is known of the streams of this program's own domains."""
+
+def folders_of(folders: Sequence[Path]) -> list[str]:
+    """Where modules are found first: the folders named, else the current one."""
+    return [str(folder.resolve()) for folder in folders or [Path()]]
+
+
+def all_rules(more: Sequence[str] = (), folders: Sequence[Path] = ()) -> Rules:
+    """What is known of streams: of this program's own domains, and of `more`. Raises `Invalid`."""
     from statelog.infrastructure.audit.rules import load
 
-    return load(RULEBOOKS)
+    return load((*RULEBOOKS, *more), folders_of(folders) if more else ())

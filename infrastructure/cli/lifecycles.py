@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli.all_rules import WITH, all_rules
 from statelog.infrastructure.cli.common import Settings, command
+from statelog.infrastructure.cli.loading import PATHS
+from statelog.infrastructure.cli.log_coverage import usage_table, used_by_log
 from statelog.infrastructure.cli.output import emit, show
 from statelog.infrastructure.cli.tables import table
 
 if TYPE_CHECKING:
     from statelog.domain.lifecycle import AnyLifecycle
+    from statelog.infrastructure.usage import Usage
 
 NAMES: Final = (
     *("plan", "slot", "attempt", "step"),
@@ -24,40 +30,103 @@ EXAMPLES: Final = """
 Examples:
   statelog lifecycle
   statelog lifecycle attempt --format mermaid
+  statelog lifecycle plan --from-log --format svg -o plan.svg
 """
+_FORMS: Final = ("table", "mermaid", "markdown", "svg")
 
 
 def add_to(app: click.Group) -> None:
     """Register the command."""
 
     @command(app, "lifecycle", epilog=EXAMPLES)
-    @click.argument("name", metavar="[NAME]", required=False, type=click.Choice(NAMES))
+    @click.argument("name", metavar="[NAME]", required=False)
     @click.option(
         "--format",
         "form",
-        type=click.Choice(["table", "mermaid", "markdown"]),
+        type=click.Choice(_FORMS),
         default="table",
         show_default=True,
         help="How to print them.",
     )
-    def lifecycle(settings: Settings, *, name: str | None, form: str) -> None:
+    @click.option(
+        "--from-log",
+        is_flag=True,
+        help="With what the log did: how often each row, how long things stayed, what was refused.",
+    )
+    @click.option(
+        "-o",
+        "--output",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write it here (default: stdout).",
+    )
+    @WITH
+    @PATHS
+    def lifecycle(
+        settings: Settings,
+        *,
+        name: str | None,
+        form: str,
+        from_log: bool,
+        output: Path | None,
+        more: Sequence[str],
+        folders: Sequence[Path],
+    ) -> None:
         """Print the declared lifecycle NAME, or all of them: which event leads where.
 
-        With --json one line a lifecycle.
+        With --from-log also what happened to it in the log. With --json one line a lifecycle.
         """
-        from statelog.domain import describe
-
-        declared = lifecycles()
-        chosen = [declared[name]] if name else list(declared.values())
+        rules = all_rules(more, folders)
+        chosen = _chosen({**lifecycles(), **rules.lifecycles}, name, form)
+        used = used_by_log(settings, rules) if from_log else {}
         if settings.as_json:
             for each in chosen:
-                emit(describe.data(each))
+                emit(_data(each, used))
             return
-        render = {"table": _table, "mermaid": describe.mermaid, "markdown": describe.markdown}[form]
-        if len(chosen) == 1:
-            show(render(chosen[0]).rstrip("\n"))
-            return
-        show("\n\n".join(f"{_title(each, form)}\n{render(each)}".rstrip("\n") for each in chosen))
+        text = _rendered(chosen, form, used)
+        if output is None:
+            show(text)
+        else:
+            output.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _chosen(declared: dict[str, AnyLifecycle], name: str | None, form: str) -> list[AnyLifecycle]:
+    from statelog.domain.errors import Invalid
+
+    if name is None:
+        if form == "svg":
+            raise Invalid("name", "is needed: an SVG file shows one lifecycle")
+        return list(declared.values())
+    if name not in declared:
+        raise Invalid("name", f"{name!r} is not one of {', '.join(declared)}")
+    return [declared[name]]
+
+
+def _data(lifecycle: AnyLifecycle, used: Mapping[str, Usage]) -> dict[str, Any]:
+    from statelog.domain import describe
+
+    known = used.get(lifecycle.name)
+    described = describe.data(lifecycle)
+    return described if known is None else {**described, "used": known.data()}
+
+
+def _rendered(chosen: Sequence[AnyLifecycle], form: str, used: Mapping[str, Usage]) -> str:
+    texts = [_render(each, form, used.get(each.name)).rstrip("\n") for each in chosen]
+    if len(texts) == 1:
+        return texts[0]
+    titled = zip(chosen, texts, strict=True)
+    return "\n\n".join(f"{_title(each, form)}\n{text}" for each, text in titled)
+
+
+def _render(lifecycle: AnyLifecycle, form: str, usage: Usage | None) -> str:
+    from statelog.domain import describe, diagram
+
+    notes = None if usage is None else usage.notes()
+    if form == "table":
+        return _table(lifecycle) if usage is None else usage_table(usage)
+    if form == "markdown":
+        return describe.markdown(lifecycle)
+    return (diagram.svg if form == "svg" else describe.mermaid)(lifecycle, notes)
 
 
 def lifecycles() -> dict[str, AnyLifecycle]:

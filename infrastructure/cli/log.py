@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from statelog.infrastructure.cli import log_at, log_audit, log_bisect, log_diff, log_seal
+from statelog.infrastructure.cli import (
+    log_at,
+    log_audit,
+    log_bisect,
+    log_coverage,
+    log_diff,
+    log_seal,
+)
 from statelog.infrastructure.cli.common import Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import table
@@ -29,6 +36,7 @@ Examples:
   statelog log diff 120 now plan_status reads-qc
   statelog log bisect checks:is_sound --view plan_status --key reads-qc
   statelog log audit
+  statelog log coverage
   statelog log refusals
 """
 
@@ -49,6 +57,7 @@ def add_to(app: click.Group) -> None:
     log_diff.add_to(log)
     log_bisect.add_to(log)
     log_audit.add_to(log)
+    log_coverage.add_to(log)
     _refusals(log)
     log_seal.add_to(log)
 

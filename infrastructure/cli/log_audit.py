@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from statelog.infrastructure.cli.all_rules import RULEBOOKS
+from statelog.infrastructure.cli.all_rules import RULEBOOKS, WITH, folders_of
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command
 from statelog.infrastructure.cli.loading import PATHS
-from statelog.infrastructure.cli.output import emit, printable, show, tell
+from statelog.infrastructure.cli.output import emit, printable, show
 
 if TYPE_CHECKING:
     from statelog.infrastructure.audit.conformance import Audit
@@ -26,15 +25,6 @@ Examples:
   statelog log audit dump.jsonl --json | jq .rule
   statelog log audit --with desk:TICKET
 """
-_EVERY_S: Final = 2.0
-
-WITH: Final = click.option(
-    "--with",
-    "more",
-    multiple=True,
-    metavar="MODULE:NAME",
-    help="An Aggregate or Rulebook of your own whose streams are in the log. Repeatable.",
-)
 
 
 def add_to(log: click.Group) -> None:
@@ -74,8 +64,7 @@ def add_to(log: click.Group) -> None:
         events that show it. Exit code 1 when there is one.
         """
         given = (*RULEBOOKS, *more)
-        places = [str(folder.resolve()) for folder in folders or [Path()]]
-        options = {"folders": places, "jobs": jobs, "limit": limit}
+        options = {"folders": folders_of(folders), "jobs": jobs, "limit": limit}
         found = _store(settings, given, options) if dump is None else _dump(dump, given, options)
         _print(settings, found)
         return OK if found.good else FAILED
@@ -85,7 +74,7 @@ def _store(settings: Settings, given: Sequence[str], options: dict[str, Any]) ->
     from statelog.infrastructure.audit.conformance import audit
 
     with settings.journal() as journal:
-        return audit(journal, given, progress=Meter("audited", "events"), **options)
+        return audit(journal, given, progress=_pace("auditing"), **options)
 
 
 def _dump(dump: Path, given: Sequence[str], options: dict[str, Any]) -> Audit:
@@ -95,29 +84,21 @@ def _dump(dump: Path, given: Sequence[str], options: dict[str, Any]) -> Audit:
 
     tally = Tally(options["limit"])
     with dump.open("rb") as lines, TemporaryDirectory(prefix="statelog-audit-") as folder:
-        reading, size = Meter("read", "bytes"), dump.stat().st_size
-        place = stage(lines, Path(folder), tally, lambda done: reading(done, size))
-        meter = Meter("audited", "events")
-        return audit(place, given, tally=tally, progress=meter, **options)
+        size, reading = max(1, dump.stat().st_size), _pace("reading")
+        place = stage(
+            lines,
+            Path(folder),
+            tally,
+            lambda count, read: reading(count, max(count, count * size // read)),
+        )
+        return audit(place, given, tally=tally, progress=_pace("auditing"), **options)
 
 
-class Meter:
-    """Tells on stderr how far a long piece of work is: share, rate and time left."""
+def _pace(what: str) -> Callable[[int, int], None]:
+    from statelog.infrastructure.cli.pace import Pace
 
-    def __init__(self, done: str, unit: str, clock: Callable[[], float] = monotonic) -> None:
-        self._words, self._clock = (done, unit), clock
-        self._begin = self._last = clock()
-
-    def __call__(self, done: int, size: int) -> None:
-        """Tell, unless it was told a moment ago."""
-        now = self._clock()
-        if now - self._last < _EVERY_S or not done:
-            return
-        self._last = now
-        rate = done / (now - self._begin)
-        left = max(0, size - done) / rate
-        word, unit = self._words
-        tell(f"{word} {done:,} of {size:,} {unit}, {rate:,.0f} a second, {left:.0f} s left")
+    pace = Pace()
+    return lambda done, size: pace(what, done, size)
 
 
 def _print(settings: Settings, found: Audit) -> None:
