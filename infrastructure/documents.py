@@ -97,11 +97,21 @@ def _merged(value: Any, place: str, depth: int) -> Any:
 
 
 def _parse_yaml(text: str, place: str) -> Json:
+    return checked(_yaml_text().parse_yaml(text, DEPTH_LIMIT), place)
+
+
+def yaml_of(value: Json) -> str:
+    """A JSON value as YAML text. Raises `Invalid` when the `yaml` extra is not installed."""
+    text: str = _yaml_text().dump_yaml(value)
+    return text
+
+
+def _yaml_text() -> Any:
     try:
-        from statelog.infrastructure.yaml_text import parse_yaml
+        from statelog.infrastructure import yaml_text
     except ImportError:
         raise Invalid("YAML", "needs an extra: pip install 'statelog[yaml]'") from None
-    return checked(parse_yaml(text, DEPTH_LIMIT), place)
+    return yaml_text
 
 
 def _bytes(path: Path, most: int) -> bytes:

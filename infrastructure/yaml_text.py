@@ -32,6 +32,19 @@ def parse_yaml(text: str, depth_limit: int) -> Any:
         raise Malformed(place, f"is not YAML: {error.reason}") from None
 
 
+def dump_yaml(value: Any) -> str:
+    """A JSON value as YAML text, which `parse_yaml` reads back as it was; keys in their order."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a value again where it is there twice: aliases are not read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def _scan(text: str, depth_limit: int) -> None:
     """Refuse aliases and depth before anything recursive sees the text."""
     depth = 0

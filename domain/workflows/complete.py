@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import singledispatch
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from statelog.domain.aggregate import changed
 from statelog.domain.workflows.resources import EnvironmentVersion, Topology
@@ -16,13 +16,17 @@ from statelog.domain.workflows.workflow import WorkflowVersion
 T = TypeVar("T")
 
 
-@singledispatch
-def completed(record: Any) -> Any:
+def completed(record: T) -> T:
     """The record with the ids of owners filled in; of a workflow also its hash, which is ours."""
+    return cast("T", _completed(record))
+
+
+@singledispatch
+def _completed(record: Any) -> Any:
     return record
 
 
-@completed.register
+@_completed.register
 def _(environment: EnvironmentVersion) -> EnvironmentVersion:
     return changed(
         environment,
@@ -31,19 +35,19 @@ def _(environment: EnvironmentVersion) -> EnvironmentVersion:
     )
 
 
-@completed.register
+@_completed.register
 def _(topology: Topology) -> Topology:
     return changed(topology, links=_owned(topology.links, "topology_id", topology.id))
 
 
-@completed.register
+@_completed.register
 def _(workflow: WorkflowVersion) -> WorkflowVersion:
     activities = _owned(workflow.activities, "workflow_version_id", workflow.id)
     owned = changed(workflow, activities=activities, definition_hash="")
     return changed(owned, definition_hash=definition_hash(owned))
 
 
-@completed.register
+@_completed.register
 def _(plan: SchedulePlan) -> SchedulePlan:
     return changed(
         plan,
