@@ -134,6 +134,8 @@ class Shim:
         self._kill_at = 0.0
         self._gave_up: list[int] = []
         self._stop_asked = False
+        self._failed = -1
+        self._said = b""
         self._started = self._began = self._finished = 0.0
         self._left = 0
 
@@ -152,7 +154,7 @@ class Shim:
         self._watch()
         for log in self._logs.values():
             log.close()
-        self._tell(failure)
+        self._tell(failure or self._refused())
 
     def _asked_to_stop(self) -> None:
         self._stop_asked = True
@@ -177,13 +179,9 @@ class Shim:
             os.write(go[1], b"!")
         finally:
             os.close(go[1])
-        said = b""
-        while chunk := os.read(failed[0], _CHUNK):
-            said += chunk
-        os.close(failed[0])
-        if said:
-            number, _, name = said.decode(errors="replace").partition(" ")
-            raise OSError(int(number), os.strerror(int(number)), name)
+        os.set_blocking(failed[0], False)
+        self._failed = failed[0]
+        self._poll.register(self._failed, select.POLLIN)
 
     def _captured(self, name: str) -> int:
         log = Log(f"{self._folder}/{name}.log", int(self._order["logBytes"]))
@@ -202,8 +200,8 @@ class Shim:
                 break
             for descriptor, _ in self._poll.poll(self._patience_ms(now)):
                 self._hear(descriptor)
-        for descriptor in tuple(self._logs):
-            while self._hear(descriptor):
+        for descriptor in (*self._logs, self._failed):
+            while descriptor >= 0 and self._hear(descriptor):
                 pass
 
     def _children_left(self) -> bool:
@@ -259,10 +257,19 @@ class Shim:
             return False
         if descriptor in self._logs:
             self._logs[descriptor].add(data)
-            if not data:
-                with suppress(KeyError):
-                    self._poll.unregister(descriptor)
+        elif descriptor == self._failed:
+            self._said += data
+        if not data:
+            with suppress(KeyError):
+                self._poll.unregister(descriptor)
         return bool(data)
+
+    def _refused(self) -> str:
+        """Why the command could not be executed, if that is so: what its process said before."""
+        if not self._said:
+            return ""
+        number, _, name = self._said.decode(errors="replace").partition(" ")
+        return f"{name}: {os.strerror(int(number))}"
 
     def _tell(self, failure: str) -> None:
         """Write the end into its room, again until the disk takes it."""

@@ -55,7 +55,7 @@ class Place:
     def control(self, activity: str, name: str) -> Path:
         return self.folder.control(activity) / name
 
-    def told(self, activity: str, name: str) -> dict:
+    def told(self, activity: str, name: str):
         return json.loads(self.control(activity, name).read_text())
 
     def file(self, activity: str, name: str) -> Path:
