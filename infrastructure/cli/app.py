@@ -23,6 +23,7 @@ from statelog.infrastructure.cli import (
     views,
     watch,
     worker,
+    workflow,
 )
 from statelog.infrastructure.cli.common import (
     FAILED,
@@ -87,6 +88,7 @@ def app(context: click.Context) -> None:
 run.add_to(app)
 daemon.add_to(app)
 worker.add_to(app)
+workflow.add_to(app)
 session.add_to(app)
 plans = plan_commands.add_to(app)
 plan_settle.add_to(plans)

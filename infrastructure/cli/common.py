@@ -35,6 +35,7 @@ _HINTS: Final = {
     "attempt": "`statelog plan attempts` shows those there are",
     "step": "`statelog plan status` shows those there are",
     "session": "`statelog session list` shows those there are",
+    "workflow": "`statelog workflow list` shows those there are",
     "view": "`statelog views list` shows those there are",
 }
 

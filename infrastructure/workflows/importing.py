@@ -71,6 +71,8 @@ def read_import(
     document = read_document(path, "", JSON_LIMIT)
     chosen = form or _form(document)
     platform = None if resources is None else read_platform_file(resources)
+    if platform is not None and not platform.links and len(platform.environment.resources) > 1:
+        tell(f"warning: {resources}: has no links, so no resource reaches another")
     try:
         if chosen == "wfformat":
             return _wfformat(document, path.stem if name is None else name, platform)
