@@ -60,6 +60,13 @@ class Board:
         start = self._start(ready, self._tree[self._size + lane])
         return start + seconds, start, lane
 
+    def start(self, ready: float) -> float:
+        """When work that is ready then starts on the lane where it starts first."""
+        start = self._start(ready, self._tree[1])
+        if self._used < self._count:
+            return min(start, self._unused(ready, 0.0)[1])
+        return start
+
     def _start(self, ready: float, free: float) -> float:
         return max(ready, free) + self._container
 

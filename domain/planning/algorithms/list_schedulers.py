@@ -31,19 +31,24 @@ def _plans(
     yield plan(given, algorithm, "time", growing.placed)
 
 
-class Offers:
-    """The earliest finish of every ready activity, grouped by the resource that offers it.
+Offer = tuple[float, float, int]
+"""A finish, its cost, and the number of the resource: the smallest is the best."""
 
-    Filling a lane delays the offers of its resource and no others, so only these are made again;
-    unless a lane that had to boot is warm now, which may draw activities from everywhere.
+
+class Offers:
+    """What every resource offers every ready activity, grouped by the one that offers best.
+
+    Filling a lane delays the offers of its resource and no others, so only those to its group are
+    made again; unless a lane that had to boot is warm now, which may draw activities from all.
     """
 
     def __init__(self, growing: Growing, *, last: bool) -> None:
         self._growing = growing
-        self._last = last
+        self._sign = -1.0 if last else 1.0
         self._arrivals: dict[int, dict[int, tuple[float, float]]] = {}
-        self._groups: list[dict[int, Placement]] = [{} for _ in growing.boards]
-        self._best: list[Placement | None] = [None for _ in growing.boards]
+        self._rows: dict[int, dict[int, Offer]] = {}
+        self._groups: list[dict[int, float]] = [{} for _ in growing.boards]
+        self._next: list[tuple[float, int] | None] = [None for _ in growing.boards]
         self._states = [board.state for board in growing.boards]
         self._warm = [board.warm for board in growing.boards]
 
@@ -51,44 +56,60 @@ class Offers:
         """These activities are ready."""
         for at in activities:
             self._arrivals[at] = self._growing.arrivals(at)
-        self._offer(activities)
+            self._rows[at] = {r: self._offer(at, r) for r in self._arrivals[at]}
+            self._join(at)
 
     def take(self) -> Placement | None:
-        """The offer that is next, which leaves; None when nothing is ready."""
-        best = self._extreme(offer for offer in self._best if offer is not None)
-        if best is None:
+        """The next activity where it was offered most, which leaves; None when none is ready.
+
+        `renew` its resource when it is placed.
+        """
+        waiting = [known for known in self._next if known is not None]
+        if not waiting:
             return None
-        del self._groups[best.resource][best.activity]
-        self._best[best.resource] = self._extreme(self._groups[best.resource].values())
-        # another lane of the resource, as early, may have taken the place of the one it names
-        return self._growing.earliest(best.activity, self._arrivals.pop(best.activity))
+        _, at = min(waiting)
+        chosen = self._growing.earliest(at, self._arrivals.pop(at))
+        del self._rows[at], self._groups[chosen.resource][at]
+        return chosen
 
     def renew(self, resource: int) -> None:
         """A lane of this resource was filled."""
         board = self._growing.boards[resource]
         booted = board.warm > self._warm[resource]
-        if board.state == self._states[resource] and not booted:
-            return
-        self._states[resource], self._warm[resource] = board.state, board.warm
         boots = self._growing.given.resources[resource].boot_overhead_seconds > 0
-        stale = range(len(self._groups)) if booted and boots else (resource,)
-        activities = [at for r in stale for at in self._groups[r]]
-        for r in stale:
-            self._groups[r], self._best[r] = {}, None
-        self._offer(activities)
+        if booted and boots:
+            stale = [at for at, row in self._rows.items() if resource in row]
+        else:
+            stale = list(self._groups[resource]) if board.state != self._states[resource] else []
+        self._states[resource], self._warm[resource] = board.state, board.warm
+        for at in stale:
+            self._groups[min(self._rows[at].values())[2]].pop(at, None)
+            self._rows[at][resource] = self._offer(at, resource)
+        self._regroup(stale, range(len(self._groups)) if booted and boots else (resource,))
 
-    def _offer(self, activities: Iterable[int]) -> None:
-        for at in activities:
-            offer = self._growing.earliest(at, self._arrivals[at])
-            self._groups[offer.resource][at] = offer
-            kept = self._best[offer.resource]
-            both = (offer,) if kept is None else (kept, offer)
-            self._best[offer.resource] = self._extreme(both)
+    def _regroup(self, stale: Iterable[int], resources: Iterable[int]) -> None:
+        """Find the next of the groups that may have lost theirs, then let the others join."""
+        for r in resources:
+            left = ((self._sign * finish, at) for at, finish in self._groups[r].items())
+            self._next[r] = min(left, default=None)
+        for at in stale:
+            self._join(at)
 
-    def _extreme(self, offers: Iterable[Placement]) -> Placement | None:
-        """The earliest finish, or the last one; of equal ones the smaller activity number."""
-        sign = -1.0 if self._last else 1.0
-        return min(offers, key=lambda offer: (sign * offer.finish, offer.activity), default=None)
+    def _offer(self, at: int, r: int) -> Offer:
+        given = self._growing.given
+        start = self._growing.boards[r].start(self._arrivals[at][r][0])
+        return start + given.seconds[at][r], given.cost(at, r), r
+
+    def _join(self, at: int) -> None:
+        """Into the group of the best offer, which is made again: those not best may be old."""
+        row = self._rows[at]
+        finish, _, r = best = min(row.values())
+        while (now := self._offer(at, r)) != best:
+            row[r] = now
+            finish, _, r = best = min(row.values())
+        self._groups[r][at] = finish
+        mine, known = (self._sign * finish, at), self._next[r]
+        self._next[r] = mine if known is None else min(known, mine)
 
 
 MINMIN = Algorithm(

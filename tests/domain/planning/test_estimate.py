@@ -1,6 +1,7 @@
 """Estimates are computed from counts alone; HEFT's table comes out."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -75,6 +76,14 @@ def test_moheft_is_estimated_by_its_options():
     many = estimate("moheft", problem(diamond()), {"optionCount": 100})
     assert many.expanded_states == 100 * few.expanded_states
     assert estimate("moheft", problem(diamond())).expanded_states == 25 * few.expanded_states
+
+
+def test_list_schedulers_are_estimated_by_the_widest_level():
+    wide = problem(workflow(dict.fromkeys("abcdef", 1.0), []))
+    deep = problem(workflow(dict.fromkeys("abcdef", 1.0), list(pairwise("abcdef"))))
+    for name in ("min-min", "max-min"):
+        assert estimate(name, wide).expanded_states == 36
+        assert estimate(name, deep).expanded_states == 6
 
 
 @pytest.mark.parametrize(

@@ -183,14 +183,14 @@ def literal(given):
     for id in sorted(order, key=lambda one: -rank[one]):
         options = []
         for r in places:
-            ready = 0.0
+            arrival = 0.0
             for before in (a for a, b in pairs if b == id):
                 where, finish = done[before]
                 link = network.direct(where, r.id) if where != r.id else None
                 moved = link_seconds(link, sizes.get((before, id), 0)) if link else 0.0
-                ready = max(ready, finish + moved)
+                arrival = max(arrival, finish + moved)
             for lane in lanes(r):
-                start = max(ready, free.get((r.id, lane), 0.0))
+                start = max(arrival, free.get((r.id, lane), 0.0))
                 if (r.id, lane) not in free:
                     start += r.boot_overhead_seconds
                 start += r.container_overhead_seconds
