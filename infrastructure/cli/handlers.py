@@ -18,7 +18,7 @@ def handlers(journal: Journal, work_root: Path) -> dict[str, Handler]:
     """Handlers by event type; runs work below `work_root`. Imported when they are asked for."""
     from statelog.infrastructure.planning.coordinator import planning_handler
     from statelog.infrastructure.queue.worker import registered
-    from statelog.infrastructure.runs.runs import run_handler
+    from statelog.infrastructure.runs.handler import run_handler
 
     return registered(
         ("planning.session.requested", planning_handler(journal)),
@@ -29,8 +29,12 @@ def handlers(journal: Journal, work_root: Path) -> dict[str, Handler]:
 def on_failure(journal: Journal) -> dict[str, OnFailure]:
     """What is recorded besides, by event type, when a job fails for good."""
     from statelog.infrastructure.planning.endings import abandoned
+    from statelog.infrastructure.runs.runs import run_failure
 
-    return {"planning.session.requested": abandoned(journal)}
+    return {
+        "planning.session.requested": abandoned(journal),
+        "execution.run.requested": run_failure(journal),
+    }
 
 
 def owner_of(who: str) -> str:
