@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
 
-from tests.bench import appending, growing, replaying, stepping, syncs, takeover
+from tests.bench import appending, growing, planning, replaying, stepping, syncs, takeover
 from tests.bench.facts import facts
 from tests.bench.result import Line, table
 from tests.bench.rounds import Effort
@@ -30,12 +30,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{name + ':':15} {value}" for name, value in about.items()), flush=True)
         start = monotonic()
         lines = _measured(folder, quick=given.quick)
+    print("measuring planning ...", file=sys.stderr, flush=True)
+    plans = planning.measure(quick=given.quick)
+    growth = planning.growth(quick=given.quick)
+    print(f"\n{planning.table(plans)}\n\n{planning.growth_table(growth)}")
     print(f"\n{table(lines)}\n\ntook {monotonic() - start:.0f} s; all times are medians of rounds")
     missed = [line for line in lines if line.reached is False]
     if missed:
         print(f"{len(missed)} of {len(lines)} goals missed", "(quick: only told)" * given.quick)
     if given.json:
-        document = {"quick": given.quick, "facts": about, "lines": list(map(asdict, lines))}
+        document = {
+            "quick": given.quick,
+            "facts": about,
+            "lines": list(map(asdict, lines)),
+            "plans": list(map(asdict, plans)),
+            "growth": list(map(asdict, growth)),
+        }
         given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 1 if missed and not given.quick else 0
 
