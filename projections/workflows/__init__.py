@@ -14,16 +14,6 @@ from statelog.projections.workflows.lines import (
 )
 from statelog.projections.workflows.resources import resources
 
-__all__ = [
-    "WORKFLOW_VIEWS",
-    "environments",
-    "resources",
-    "schedule_plans",
-    "scopes",
-    "topologies",
-    "workflows",
-]
-
 WORKFLOW_VIEWS: Final[tuple[Projection[Any], ...]] = (
     environments,
     resources,
