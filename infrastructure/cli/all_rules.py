@@ -11,7 +11,13 @@ import click
 if TYPE_CHECKING:
     from statelog.infrastructure.audit.rules import Rules
 
-RULEBOOKS: Final = ("statelog.domain.execution.rulebook:RULEBOOK",)
+RULEBOOKS: Final = (
+    "statelog.domain.execution.rulebook:RULEBOOK",
+    "statelog.domain.workflows.rulebook:RULEBOOK",
+    "statelog.domain.queue.rulebook:RULEBOOK",
+    "statelog.domain.planning.rulebook:RULEBOOK",
+    "statelog.domain.runs.rulebook:RULEBOOK",
+)
 """Where they are declared; a domain adds a line. Imported when they are asked for."""
 
 WITH: Final = click.option(
