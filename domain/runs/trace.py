@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from statelog.domain.aggregate import changed
 from statelog.domain.event import Event
 from statelog.domain.runs.events import TaskCompleted, TaskQueued, TaskStarted, TransferCompleted
 from statelog.domain.runs.totals import tidy
 from statelog.domain.runs.transfer import simulated_id
+
+WAITING: Final = "waiting for its lane"
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _task_events(
     task: Simulated, runtimes: Mapping[str, str]
 ) -> Iterator[tuple[float, TaskQueued | TaskStarted | TaskCompleted]]:
     name, queue = task.activity_id, tidy(task.queue_seconds)
-    yield task.ready_at, TaskQueued(name, tidy(task.ready_at), "waiting for its lane")
+    yield task.ready_at, TaskQueued(name, tidy(task.ready_at), WAITING if queue else "")
     yield (
         task.started_at,
         TaskStarted(name, tidy(task.started_at), task.resource_id, runtimes.get(name, ""), queue),

@@ -12,6 +12,7 @@ import click
 from statelog import __version__
 from statelog.infrastructure.cli import (
     daemon,
+    execution,
     lifecycles,
     log,
     plan_commands,
@@ -90,6 +91,7 @@ daemon.add_to(app)
 worker.add_to(app)
 workflow.add_to(app)
 session.add_to(app)
+execution.add_to(app)
 plans = plan_commands.add_to(app)
 plan_settle.add_to(plans)
 plan_reading.add_to(plans)

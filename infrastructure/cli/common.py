@@ -34,6 +34,8 @@ _HINTS: Final = {
     "plan": "`statelog plan list` shows those there are",
     "attempt": "`statelog plan attempts` shows those there are",
     "step": "`statelog plan status` shows those there are",
+    "run": "`statelog execution list` shows those that a worker has started",
+    "schedule plan": "`statelog session select` stores the plan of a candidate",
     "session": "`statelog session list` shows those there are",
     "workflow": "`statelog workflow list` shows those there are",
     "view": "`statelog views list` shows those there are",

@@ -22,7 +22,7 @@ def show(run_id: str, seen: Seen) -> dict[str, Any] | None:
     start = seen.start
     if start is None:
         return None
-    zero = _zero(seen)
+    zero, promised = _zero(seen), start.predicted_makespan_seconds > 0
     return {
         "runId": run_id,
         "schedulePlanId": start.schedule_plan_id,
@@ -31,10 +31,13 @@ def show(run_id: str, seen: Seen) -> dict[str, Any] | None:
         "status": seen.status,
         "makespanCounts": makespan_counts(start.mode),
         "makespanSeconds": _both(
-            start.predicted_makespan_seconds,
+            start.predicted_makespan_seconds if promised else None,
             seen.completed.makespan_seconds if seen.completed else None,
         ),
-        "cost": _both(start.predicted_cost, seen.completed.cost if seen.completed else None),
+        "cost": _both(
+            start.predicted_cost if promised else None,
+            seen.completed.cost if seen.completed else None,
+        ),
         "activities": [_activity(each, seen.task(each.activity_id), zero) for each in seen.placed],
         "criticalPath": [_shifted(step, zero) for step in critical_path(seen)],
     }

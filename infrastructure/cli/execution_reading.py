@@ -1,0 +1,283 @@
+"""`statelog execution`: the commands that only read, and how runs are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from statelog.infrastructure.cli.common import Settings, command
+from statelog.infrastructure.cli.output import emit, show, tell
+from statelog.infrastructure.cli.tables import facts, table
+
+if TYPE_CHECKING:
+    from statelog.infrastructure.runs.runs import Runs
+
+Document = Mapping[str, Any]
+_RUN_ID = click.argument("run_id", metavar="ID")
+
+
+def add_to(execution: click.Group) -> None:
+    """Register the commands."""
+    _show(execution)
+    _list(execution)
+    _compare(execution)
+    _gantt(execution)
+
+
+def _show(execution: click.Group) -> None:
+    @command(execution, "show", epilog="Example: statelog execution show run-1 --json")
+    @_RUN_ID
+    def show_one(settings: Settings, *, run_id: str) -> None:
+        """Show a run: what it came to, each of its activities, and what was moved.
+
+        There is a run as soon as a worker has started it. With --json all there is to see of it.
+        """
+        with _reading(settings) as runs:
+            page = runs.get(run_id)
+        show_run(settings, page)
+
+
+def show_run(settings: Settings, page: Document) -> None:
+    """Print the page of a run."""
+    if settings.as_json:
+        emit(page)
+        return
+    run, parts = page["run"], page["run"]["breakdown"]
+    show(
+        facts(
+            {
+                "run": run["id"],
+                "status": run["status"],
+                "failure": run.get("failureReason"),
+                "mode": run["mode"],
+                "plan": run["schedulePlanId"],
+                "recovers": run.get("recoversRunId"),
+                "activities": f"{run['completedActivityCount']} of {run['activityCount']}",
+                "makespan": f"{run['makespanSeconds']:.6g} s, {run['makespanCounts']}",
+                "cost": f"{run['cost']:.6g}",
+                "compute": f"{parts['computeSeconds']:.6g} s",
+                "transfer": f"{parts['transferSeconds']:.6g} s, {run['transferredBytes']} bytes",
+                "queue": f"{parts['queueSeconds']:.6g} s",
+                "overhead": f"{parts['overheadSeconds']:.6g} s",
+            }
+        )
+    )
+    zero = _zero(page)
+    if page["activities"]:
+        show("\n" + table(_ACTIVITIES, [_activity(each, zero) for each in page["activities"]]))
+    if page["dataTransfers"]:
+        show("\n" + table(_TRANSFERS, [_transfer(each, zero) for each in page["dataTransfers"]]))
+
+
+_ACTIVITIES: Final = ("activity", "status", "where", "start", "end", "runtime", "cost", "note")
+_TRANSFERS: Final = ("from", "to", "bytes", "start", "seconds", "cost")
+
+
+def _zero(page: Document) -> float:
+    """When the first task of a real run started: people read seconds from there."""
+    if page["run"]["mode"] == "simulation":
+        return 0.0
+    starts = [task.get("startedAt") for task in page["activities"] if not _kept(task)]
+    return min((at for at in starts if at is not None), default=0.0)
+
+
+def _kept(task: Document) -> str | None:
+    kept: str | None = task.get("metadata", {}).get("keptFromRunId")
+    return kept
+
+
+def _activity(task: Document, zero: float) -> list[Any]:
+    where = task.get("allocatedResourceId") or task["plannedResourceId"]
+    kept = _kept(task)
+    note = task.get("failureReason") or (f"kept from {kept}" if kept else None)
+    seen = (None, None) if kept else (task.get("startedAt"), task.get("finishedAt"))
+    times = [None if at is None else _number(at - zero) for at in seen]
+    figures = (_number(task["runtimeSeconds"]), _number(task["cost"]))
+    return [task["activityId"], task["status"], where, *times, *figures, note]
+
+
+def _transfer(moved: Document, zero: float) -> list[Any]:
+    ends = (moved["producerActivityId"], moved["consumerActivityId"], moved["bytes"])
+    figures = (moved["startedAt"] - zero, moved["durationSeconds"], moved["cost"])
+    return [*ends, *map(_number, figures)]
+
+
+def _number(value: float | None) -> str | None:
+    """To the millisecond."""
+    return None if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _list(execution: click.Group) -> None:
+    @command(execution, "list", epilog="Example: statelog execution list --status failed")
+    @click.option("--page", type=int, metavar="N", help="Which page (default: all runs).")
+    @click.option("--page-size", type=int, metavar="N", help="Runs a page, 1 to 100.")
+    @click.option("--mode", default="all", metavar="MODE", help="Only these; `all` is every one.")
+    @click.option("--status", default="all", metavar="STATUS", help="Only these.")
+    @click.option("--kind", default="all", metavar="KIND", help="Only these.")
+    def list_runs(
+        settings: Settings,
+        *,
+        page: int | None,
+        page_size: int | None,
+        mode: str,
+        status: str,
+        kind: str,
+    ) -> None:
+        """List the runs, the newest first. With --json one line a run, or the page.
+
+        A page size that is not from 1 to 100 counts as 20.
+        """
+        asked = {"mode": mode, "status": status, "kind": kind}
+        with _reading(settings) as runs:
+            if page is None and page_size is None:
+                found = runs.all(**asked)
+            else:
+                paged = runs.page(page or 1, 20 if page_size is None else page_size, **asked)
+                if settings.as_json:
+                    emit(paged)
+                    return
+                found = [item["run"] for item in paged["items"]]
+        _print_list(settings, found)
+
+
+_LIST: Final = ("run", "status", "mode", "plan", "done", "makespan", "cost", "started")
+
+
+def _print_list(settings: Settings, found: Sequence[Document]) -> None:
+    if settings.as_json:
+        for each in found:
+            emit(each)
+    elif found:
+        show(table(_LIST, [_line(each) for each in found]))
+    else:
+        show("no runs")
+
+
+def _line(run: Document) -> list[Any]:
+    done = f"{run['completedActivityCount']} of {run['activityCount']}"
+    figures = (f"{run['makespanSeconds']:.6g} s", f"{run['cost']:.6g}", run["startedAt"])
+    return [*(run["id"], run["status"], run["mode"], run["schedulePlanId"]), done, *figures]
+
+
+def _compare(execution: click.Group) -> None:
+    @command(execution, "compare", epilog="Example: statelog execution compare run-1")
+    @_RUN_ID
+    def compare(settings: Settings, *, run_id: str) -> None:
+        """Compare what the plan of a run promised with what the run did.
+
+        Times are seconds from the run's beginning; those marked with * are on the critical path.
+        """
+        with _reading(settings) as runs:
+            found = runs.comparison(run_id)
+        if settings.as_json:
+            emit(found)
+            return
+        makespan, cost = found["makespanSeconds"], found["cost"]
+        show(
+            facts(
+                {
+                    "run": run_id,
+                    "plan": found["schedulePlanId"],
+                    "status": found["status"],
+                    "makespan": f"{_both(makespan)}, {found['makespanCounts']}",
+                    "cost": _both(cost),
+                    "critical path": " -> ".join(s["activityId"] for s in found["criticalPath"]),
+                }
+            )
+        )
+        critical = {step["activityId"] for step in found["criticalPath"]}
+        show("\n" + table(_COMPARED, [_compared(each, critical) for each in found["activities"]]))
+
+
+_COMPARED: Final = (
+    *("activity", "status", "planned on", "ran on", "start", "planned", "end", "planned"),
+    *("runtime", "planned", "cost", "planned"),
+)
+
+
+def _compared(entry: Document, critical: set[str]) -> list[Any]:
+    where, name = entry["resourceId"], entry["activityId"]
+    cells: list[Any] = [f"{name} *" if name in critical else name, entry["status"]]
+    cells += [where["planned"], where.get("observed")]
+    for part in ("startSeconds", "finishSeconds", "runtimeSeconds", "cost"):
+        cells += [_number(entry[part].get("observed")), _number(entry[part].get("planned"))]
+    return cells
+
+
+def _both(part: Document) -> str:
+    """What was seen, what was planned, and by how much they differ."""
+    planned, seen = part.get("planned"), part.get("observed")
+    if seen is None:
+        return "not known" if planned is None else f"not known, planned {planned:.6g}"
+    if planned is None:
+        return f"{seen:.6g}, not planned"
+    return f"{seen:.6g}, planned {planned:.6g} ({part['delta']:+.6g})"
+
+
+def _gantt(execution: click.Group) -> None:
+    @command(execution, "gantt", epilog="Example: statelog execution gantt run-1 -o run-1.svg")
+    @_RUN_ID
+    @click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE.svg",
+        help="Where to draw it.",
+    )
+    def draw(settings: Settings, *, run_id: str, output: Path) -> None:
+        """Draw each lane of a run: what was planned, and below it what was observed."""
+        from statelog.projections.runs.gantt import gantt
+
+        with _reading(settings) as runs:
+            found = runs.comparison(run_id)
+        output.write_text(gantt(found), encoding="utf-8")
+        if settings.as_json:
+            emit({"runId": run_id, "file": str(output)})
+        else:
+            show(f"drawn into {output}")
+
+
+class Progress:
+    """One line on stderr for each thing that happened to a run or its job.
+
+    Of a simulation only its beginning and end are told: all of it happens at once.
+    """
+
+    def __init__(self) -> None:
+        self._simulated = False
+
+    def __call__(self, events: Sequence[Any]) -> None:
+        """Tell of some events."""
+        from statelog.domain.times import iso_seconds
+
+        for recorded in events:
+            event = recorded.event
+            _, subject, what = recorded.name.split(".")
+            self._simulated = getattr(event, "mode", "") == "simulation" or self._simulated
+            if self._simulated and subject not in ("run", "job"):
+                continue
+            about = getattr(event, "activity_id", "") or subject
+            what = f"{subject} {what}" if subject == "handle" else what
+            clock = iso_seconds(recorded.time)[11:19]
+            tell(f"{clock}  {about}  {what.replace('_', ' ')}  {_why(event)}".rstrip())
+
+
+def _why(event: Any) -> str:
+    """What an event says of a reason, if it does."""
+    said = (getattr(event, name, None) for name in ("reason", "failure", "error"))
+    return next((str(each) for each in said if each), "")
+
+
+@contextmanager
+def _reading(settings: Settings) -> Iterator[Runs]:
+    """The runs of the store, read from views."""
+    from statelog.infrastructure.runs.runs import Runs
+    from statelog.projections.runs import RUN_VIEWS
+
+    with settings.journal() as journal, settings.views(journal, RUN_VIEWS) as views:
+        yield Runs(journal, views=views)
