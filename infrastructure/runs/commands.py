@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from statelog.domain.errors import Invalid
 from statelog.domain.runs.events import Placed
+from statelog.domain.workflows.resources import Runtime
 from statelog.domain.workflows.workflow import Activity, Command
 from statelog.infrastructure.runs.folders import RunFolder
 from statelog.infrastructure.runs.handles.port import Ref, Spec
 from statelog.infrastructure.runs.outputs import expected
+
+PASS_ENVIRONMENT: Final = "passEnvironment"
 
 
 def argv(command: Command) -> tuple[str, ...]:
@@ -28,7 +31,7 @@ def argv(command: Command) -> tuple[str, ...]:
     return words
 
 
-def spec(activity: Activity, ref: Ref, folder: RunFolder, where: Placed) -> Spec:
+def spec(activity: Activity, ref: Ref, folder: RunFolder, where: Placed, runtime: Runtime) -> Spec:
     """What to start for an activity. Raises `Invalid` for a definition that nothing can start."""
     command = activity.command
     expected(activity.metadata)
@@ -43,6 +46,7 @@ def spec(activity: Activity, ref: Ref, folder: RunFolder, where: Placed) -> Spec
         directory=_directory(command.working_directory),
         timeout_seconds=activity.policy.timeout_seconds,
         image=command.image,
+        pass_on=_passed_on(runtime),
     )
 
 
@@ -54,6 +58,16 @@ def recorded(spec: Spec) -> dict[str, Any]:
         "environment": sorted(spec.environment),
         "timeoutSeconds": spec.timeout_seconds,
     }
+
+
+def _passed_on(runtime: Runtime) -> tuple[str, ...]:
+    """Variables of the worker that the runtime's configuration names."""
+    named = runtime.configuration.get(PASS_ENVIRONMENT, ())
+    listed = isinstance(named, Sequence) and not isinstance(named, str)
+    if not listed or not all(isinstance(each, str) and each for each in named):
+        why = "is a list of names of variables"
+        raise Invalid(f"runtimes.{runtime.id}.configuration.{PASS_ENVIRONMENT}", why)
+    return tuple(named)
 
 
 def _environment(given: Mapping[str, Any]) -> dict[str, str]:

@@ -103,7 +103,8 @@ class Operations:
             workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
             transfers = [self._brought(each, placed) for each in self._producers(activity_id)]
             activity = self._activity(activity_id)
-            ready = spec(activity, self.ref(activity_id), self.folder, placed)
+            runtime = next(e for e in self.request.runtimes if e.id == placed.runtime_id)
+            ready = spec(activity, self.ref(activity_id), self.folder, placed, runtime)
         except Abandoned:
             return Left()
         except (StatelogError, OSError) as error:

@@ -14,7 +14,6 @@ import os
 import select
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,7 +30,7 @@ MARK: Final = "STATELOG_MARK"
 """In the environment of a command and so of all it starts: a token of its own."""
 
 PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-"""Variables that a command has from its worker; nothing else is passed on."""
+"""Variables that every command has from its worker; others are passed on by name."""
 
 GRACE_S: Final = 5.0
 LOG_BYTES: Final = 10 * 1024 * 1024
@@ -42,6 +41,9 @@ _TOLD: Final = (
     *("signal", "stdoutBytes", "stderrBytes", "cpuSeconds", "maxRssBytes"),
     *("outputLost", "leftOver", "notEnded"),
 )
+
+_spawned: Final[set[int]] = set()
+"""Shims that this process started and has not seen the end of."""
 
 
 class LocalRuntime:
@@ -63,8 +65,6 @@ class LocalRuntime:
         self._environ = os.environ if environ is None else environ
         self._grace_s = grace_s
         self._log_bytes = log_bytes
-        self._spawned: set[int] = set()
-        self._guard = threading.Lock()
 
     def start(self, spec: Spec) -> Observation:
         """Start a command under a shim of its own, unless its activity was started before."""
@@ -82,7 +82,7 @@ class LocalRuntime:
 
     def inspect(self, ref: Ref) -> Observation:
         """Look at the files of an activity, and at the lock when they do not tell its end."""
-        self._reap()
+        _reap()
         control = self._control(ref)
         try:
             end = _read(control / "ended.json") or self._lost(control)
@@ -129,7 +129,8 @@ class LocalRuntime:
 
     def _order(self, spec: Spec) -> dict[str, Any]:
         mark = uuid4().hex
-        passed = {name: self._environ[name] for name in PASSED_ON if name in self._environ}
+        names = (*PASSED_ON, *spec.pass_on)
+        passed = {name: self._environ[name] for name in names if name in self._environ}
         ours = {
             port.RUN_ID: spec.ref.run_id,
             port.ACTIVITY_ID: spec.ref.activity_id,
@@ -167,8 +168,7 @@ class LocalRuntime:
             setsigmask=(),
             setsigdef=(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD),
         )
-        with self._guard:
-            self._spawned.add(pid)
+        _spawned.add(pid)
 
     def _awaited(self, ref: Ref) -> Observation:
         """The activity once its command runs or will not: the shim needs some milliseconds."""
@@ -218,23 +218,23 @@ class LocalRuntime:
             time.sleep(0.01)
         return True
 
-    def _reap(self) -> None:
-        """Forget shims that have ended, so that none stays a zombie."""
-        with self._guard:
-            for pid in tuple(self._spawned):
-                with suppress(ChildProcessError):
-                    if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                        continue
-                self._spawned.discard(pid)
-
     def close(self) -> None:
         """Let go of the shims that have ended or are just ending; the others live on."""
-        for pid in tuple(self._spawned):
+        for pid in tuple(_spawned):
             with suppress(OSError):
                 descriptor = os.pidfd_open(pid)
                 select.select([descriptor], [], [], 0.1)
                 os.close(descriptor)
-        self._reap()
+        _reap()
+
+
+def _reap() -> None:
+    """Notice shims of this process that have ended, so that none stays a zombie."""
+    for pid in tuple(_spawned):
+        with suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        _spawned.discard(pid)
 
 
 def _observed(

@@ -55,7 +55,8 @@ class Spec:
     """A command to start, as it is recorded before it is started.
 
     `workspace` is its folder, `directory` the place below it to start in. `environment` is what
-    the command sees beside what its runtime adds. Limits are seconds and bytes; 0 is none.
+    the command sees beside what its runtime adds, which includes the variables named in `pass_on`
+    as the worker has them. `timeout_seconds` 0 is none.
     """
 
     ref: Ref
@@ -68,6 +69,7 @@ class Spec:
     directory: str = ""
     timeout_seconds: float = 0.0
     image: str = ""
+    pass_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,8 @@ def test_a_stop_ends_everything_the_command_started(place: Place):
 
 def test_a_command_that_ignores_the_request_is_killed(place: Place):
     """After the grace, with what it started."""
-    place.start("a", f"trap '' TERM; {FOREVER} & while :; do sleep 0.05; done")
+    place.start("a", f"trap '' TERM; {FOREVER} & touch deaf; while :; do sleep 0.05; done")
+    soon(place.file("a", "deaf").exists)
     found = place.runtime.stop(place.ref("a"))
     assert (found.seen, found.metadata["signal"]) == (Seen.STOPPED, "SIGKILL")
     assert place.alive() == []
