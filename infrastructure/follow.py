@@ -60,6 +60,12 @@ class Follower:
             events = self.ready()
         return events
 
+    def wait(self, timeout_s: float = POLL_S) -> bool:
+        """Wait for a commit after `position`; whether there is one. Nothing is read or passed."""
+        if self._journal.head() <= self.position:
+            self._listener.wait(timeout_s)
+        return self._journal.head() > self.position
+
     def events(self, stopped: Callable[[], bool]) -> Iterator[Recorded]:
         """Every event as it comes, until `stopped` says so; it is asked at least once a second."""
         while not stopped():

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from statelog.domain.errors import Invalid
 from statelog.domain.event import Recorded
-from statelog.infrastructure.catch_up import Log
 from statelog.infrastructure.json_values import dump_plain, parse
+from statelog.infrastructure.view import Log
 from statelog.infrastructure.view_rows import Row, RowFormat
 from statelog.projections.differences import ABSENT, differing, last_changes, value_at
 from statelog.projections.plain import place

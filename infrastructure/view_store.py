@@ -155,13 +155,14 @@ class ViewStore:
         found = self._all(f'SELECT document FROM "{view.name}" WHERE key = ?', key)
         return found[0][0] if found else None
 
-    def pages(self, view: RowFormat[Any], column: str) -> Iterator[list[tuple[str, str | None]]]:
-        """Key and one column of each row by key, some rows at a time."""
+    def page(
+        self, view: RowFormat[Any], column: str, after: str | None
+    ) -> list[tuple[str, str | None]]:
+        """Key and one column of the next rows by key; none at the end."""
         select = f'SELECT key, "{column}" FROM "{view.name}"'
-        page = self._all(f"{select} ORDER BY key LIMIT {PAGE}")
-        while page:
-            yield page
-            page = self._all(f"{select} WHERE key > ? ORDER BY key LIMIT {PAGE}", page[-1][0])
+        if after is None:
+            return self._all(f"{select} ORDER BY key LIMIT {PAGE}")
+        return self._all(f"{select} WHERE key > ? ORDER BY key LIMIT {PAGE}", after)
 
     def rows(self, view: RowFormat[Any]) -> Iterator[Row]:
         """All stored rows; read them within `reading`."""

@@ -5,35 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
 from statelog.domain.errors import NotFound, StoreError
-from statelog.infrastructure.catch_up import Log, View, catch_up, rebuild
+from statelog.infrastructure.catch_up import catch_up
+from statelog.infrastructure.follow import POLL_S
 from statelog.infrastructure.json_values import parse
 from statelog.infrastructure.store.files import beside
 from statelog.infrastructure.verify import Difference, differences
+from statelog.infrastructure.view import Log, View
+from statelog.infrastructure.view_rebuild import Progress, rebuild
+from statelog.infrastructure.view_status import ViewStatus, is_newer, newer, status_of
 from statelog.infrastructure.view_store import ViewStore
 from statelog.projections.projection import Projection
 
+T = TypeVar("T")
+
 SUFFIX = ".views.db"
 
-Progress = Callable[[str, int, int], None]
-"""Told the view, the position that was folded, and the last one."""
-
-
-@dataclass(frozen=True)
-class ViewStatus:
-    """Where a view is: `lag` positions behind the log, and why if an event stops it."""
-
-    name: str
-    version: int
-    position: int
-    lag: int
-    rows: int
-    error: str | None
+PAUSE_S = 0.005
+"""Between two catch-ups of a follower: what comes meanwhile is folded in one transaction."""
 
 
 class Views:
@@ -94,11 +89,52 @@ class Views:
             for view in self._chosen(*names):
                 self._catch_up(view)
 
+    def retry(self, *names: str) -> None:
+        """Try again where an event stopped these views (default: all); `status` says how it went.
+
+        That makes sense after a change to what they are folded by; a new process tries by itself.
+        Raises `NotFound`, `StoreError`.
+        """
+        with self._turn():
+            for view in self._chosen(*names):
+                view.parked = None
+                self._catch_up(view)
+
+    def wait(self, name: str, position: int, timeout_s: float = 10.0) -> bool:
+        """Wait until a view has seen a position: that of a commit of yours, say.
+
+        What is in the log is folded here and now, so it is only waited for what others have yet
+        to commit. False when the time is up, or an event stops the view before.
+        """
+        until = monotonic() + timeout_s
+        with self.journal.follow(after=self.journal.head()) as follower:
+            while not self._has_seen(name, position):
+                left = until - monotonic()
+                if left <= 0 or self._is_parked(name):
+                    return False
+                follower.wait(min(left, POLL_S))
+                follower.position = self.journal.head()
+        return True
+
+    def follow(self, stopped: Callable[[], bool], *names: str) -> None:
+        """Keep these views (default: all) at the end of the log until `stopped` says so.
+
+        It is asked at least once a second. Each event has its effect once, whatever dies when: the
+        position moves in the transaction of the rows. Raises `NotFound`, `StoreError`.
+        """
+        with self.journal.follow(after=self.journal.head()) as follower:
+            while not stopped():
+                follower.position = self.journal.head()
+                self.catch_up(*names)
+                sleep(PAUSE_S)
+                while not (follower.wait() or stopped()):
+                    pass
+
     def get(self, name: str, key: str) -> dict[str, Any] | None:
         """The document of one row, caught up; None when there is none or it is not shown."""
         with self._turn():
             view = self._caught_up(name)
-            text = view.store.document(view.format, key)
+            text = self._stored(view, lambda store: store.document(view.format, key))
         return None if text is None else parse(text)
 
     def rows(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -116,14 +152,14 @@ class Views:
     def rebuild(self, name: str | None = None, progress: Progress | None = None) -> None:
         """Make a view (default: all) anew from the log.
 
-        Its old rows stay readable until the new ones replace them, in one transaction. Raises
-        `StoreError` newer for one that a newer release keeps.
+        Its old rows stay readable, and go on, until the new ones replace them in one transaction.
+        Raises `StoreError` newer for one that a newer release keeps.
         """
         with self._turn():
             for view in self._chosen(*([] if name is None else [name])):
                 view.store.refresh()
-                _refuse_newer(view)
-                rebuild(view, self.journal, progress)
+                if is_newer(view) or not rebuild(view, self.journal, progress):
+                    raise newer(view)
                 self._catch_up(view)
 
     def verify(self, name: str | None = None) -> list[Difference]:
@@ -164,7 +200,7 @@ class Views:
         """Where each view is now, without catching up; in the file also when it is only read."""
         with self._turn(), self._file() as file:
             head = self.journal.head()
-            return [_status(view, file or view.store, head) for view in self._views.values()]
+            return [status_of(view, file or view.store, head) for view in self._views.values()]
 
     def close(self) -> None:
         """Close the file of views; the journal stays open."""
@@ -199,6 +235,17 @@ class Views:
         self._catch_up(view)
         return view
 
+    def _has_seen(self, name: str, position: int) -> bool:
+        with self._turn():
+            view = self._caught_up(name)
+            mark = view.store.mark(name)
+        return mark is not None and mark.position >= position
+
+    def _is_parked(self, name: str) -> bool:
+        with self._turn():
+            view = self._view(name)
+            return view.parked is not None and view.store.mark(name) == view.parked
+
     def _catch_up(self, view: View[Any]) -> None:
         view.store.refresh()
         if not catch_up(view, self.journal):
@@ -210,21 +257,29 @@ class Views:
     def _pages(self, name: str, column: str) -> Iterator[tuple[str, str | None]]:
         with self._turn():
             view = self._caught_up(name)
-            pages = view.store.pages(view.format, column)
+        last: str | None = None
         while True:
             with self._turn():
-                page = next(pages, None)
-            if page is None:
+                page = self._stored(view, partial(_page, view, column, last))
+            if not page:
                 return
+            last = page[-1][0]
             yield from page
 
+    def _stored(self, view: View[Any], read: Callable[[ViewStore], T]) -> T:
+        """What is read of rows that are ours: at any time a newer release may replace them."""
+        while True:
+            with view.store.reading():
+                mark = view.store.mark(view.name)
+                if mark and mark.version == view.version and view.store.fits(view.format):
+                    return read(view.store)
+            self._catch_up(view)
 
-def _status(view: View[Any], store: ViewStore, head: int) -> ViewStatus:
-    mark = store.mark(view.name)
-    if mark is None:
-        return ViewStatus(view.name, view.version, 0, head, 0, None)
-    lag, rows = head - mark.position, store.count(view.format)
-    return ViewStatus(view.name, mark.version, mark.position, lag, rows, mark.error)
+
+def _page(
+    view: View[Any], column: str, after: str | None, store: ViewStore
+) -> list[tuple[str, str | None]]:
+    return store.page(view.format, column, after)
 
 
 def _named(views: Iterable[View[Any]]) -> dict[str, View[Any]]:
@@ -233,13 +288,3 @@ def _named(views: Iterable[View[Any]]) -> dict[str, View[Any]]:
         if named.setdefault(view.name, view) is not view:
             raise ValueError(f"two views are called {view.name}")
     return named
-
-
-def _refuse_newer(view: View[Any]) -> None:
-    mark = view.store.mark(view.name)
-    if mark and mark.version > view.version:
-        raise StoreError(
-            "newer",
-            f"view {view.name} is kept at version {mark.version} and this release makes "
-            f"{view.version}; upgrade",
-        )

@@ -12,7 +12,6 @@ from statelog.infrastructure.cli.all_views import all_views
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
 from statelog.infrastructure.cli.tables import facts, table
-from statelog.infrastructure.cli.views import statuses
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -91,7 +90,7 @@ def _views(settings: Settings, journal: Journal) -> tuple[list[dict[str, Any]], 
         return [], []
     try:
         with settings.views(journal, all_views()) as views:
-            seen = statuses(views)
+            seen = views.status()
     except StoreError as error:
         return [], [str(error)]
     stopped = [f"view {v.name} stops at position {v.position}: {v.error}" for v in seen if v.error]

@@ -1,8 +1,8 @@
-"""`statelog views`: where they are, making them anew, and comparing them with the log."""
+"""`statelog views`: where they are, making them anew, keeping them live, checking them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +13,8 @@ from statelog.infrastructure.cli.output import emit, printable, show, tell
 from statelog.infrastructure.cli.tables import table
 
 if TYPE_CHECKING:
-    from statelog.infrastructure.views import Views, ViewStatus
+    from statelog.infrastructure.view_status import ViewStatus
+    from statelog.infrastructure.views import Views
 
 HELP: Final = "Look after the views: projections of the log, kept beside it."
 EXAMPLES: Final = """
@@ -22,6 +23,7 @@ Examples:
   statelog views list
   statelog views verify
   statelog views rebuild plan_status
+  statelog views follow
 """
 _COLUMNS: Final = ("name", "version", "position", "lag", "rows", "error")
 
@@ -31,6 +33,8 @@ def add_to(app: click.Group) -> None:
     views = group(app, "views", HELP, EXAMPLES)
     _list(views)
     _rebuild(views)
+    _retry(views)
+    _follow(views)
     _verify(views)
 
 
@@ -42,7 +46,7 @@ def _list(group: click.Group) -> None:
         With --json one line a view.
         """
         with settings.journal() as journal, settings.views(journal, all_views()) as views:
-            _show(settings, statuses(views))
+            _show(settings, views.status())
             if not views.stored and not settings.as_json:
                 show("\nthe store or its file of views is read-only: reads fold the log in memory")
 
@@ -50,18 +54,89 @@ def _list(group: click.Group) -> None:
 def _rebuild(group: click.Group) -> None:
     @command(group, "rebuild", epilog="Example: statelog views rebuild plan_status")
     @click.argument("name", required=False)
-    def rebuild(settings: Settings, *, name: str | None) -> None:
+    def rebuild(settings: Settings, *, name: str | None) -> int:
         """Make the view NAME, or all of them, anew from the log.
 
-        Readers see the old rows until the new ones replace them at once; writers do not wait.
+        It is folded beside the live one, which others go on reading and catching up until the new
+        one takes its place at once; writers do not wait. Exit code 1 when an event stops a view,
+        or a newer release keeps it.
         """
         from statelog.domain.errors import StoreError
+        from statelog.infrastructure.cli.pace import Pace
 
+        failed = False
         with settings.journal() as journal, settings.views(journal, all_views()) as views:
-            if not views.stored:
-                raise StoreError("read-only", f"{views.path} cannot be written")
-            views.rebuild(name, lambda view, at, last: tell(f"{view}: {at} of {last}"))
-            _show(settings, [each for each in views.status() if name in (None, each.name)])
+            _refuse_read_only(views)
+            for each in views.names if name is None else (name,):
+                try:
+                    views.rebuild(each, Pace())
+                except StoreError as error:
+                    if error.kind != "newer":
+                        raise
+                    tell(f"error: {error}")
+                    failed = True
+            return FAILED if _ended(settings, views, name) or failed else OK
+
+
+def _retry(group: click.Group) -> None:
+    @command(group, "retry", epilog="Example: statelog views retry plan_status")
+    @click.argument("name", required=False)
+    def retry(settings: Settings, *, name: str | None) -> int:
+        """Let the view NAME, or all of them, go on where an event stopped it.
+
+        What was right before is not folded again. Exit code 1 when it is still stopped.
+        """
+        with settings.journal() as journal, settings.views(journal, all_views()) as views:
+            _refuse_read_only(views)
+            views.retry(*([] if name is None else [name]))
+            return FAILED if _ended(settings, views, name) else OK
+
+
+def _follow(group: click.Group) -> None:
+    @command(group, "follow", epilog="Example: statelog views follow plan_status plan_summary")
+    @click.argument("names", metavar="[NAME]...", nargs=-1)
+    def follow(settings: Settings, *, names: tuple[str, ...]) -> int:
+        """Keep the views NAME, or all of them, at the end of the log until Ctrl-C or SIGTERM.
+
+        For those who read their tables with SQL; the commands here catch up by themselves. Exit
+        code 1 when an event stops a view at the end.
+        """
+        from threading import Event
+
+        from statelog.infrastructure.cli.signals import ending
+
+        stop = Event()
+        with settings.journal() as journal, settings.views(journal, all_views()) as views:
+            _refuse_read_only(views)
+            with ending(stop):
+                views.catch_up(*names)
+                tell(f"following {journal.store}")
+                views.follow(stop.is_set, *names)
+            stopped = _stopped(each for each in views.status() if each.name in names or not names)
+        return FAILED if stopped else OK
+
+
+def _refuse_read_only(views: Views) -> None:
+    from statelog.domain.errors import StoreError
+
+    if not views.stored:
+        raise StoreError("read-only", f"{views.path} cannot be written")
+
+
+def _stopped(seen: Iterable[ViewStatus]) -> bool:
+    """Tell which views an event stops, and whether there are any."""
+    stopped = [each for each in seen if each.error]
+    for each in stopped:
+        tell(f"error: {each.name} stops at position {each.position}: {each.error}")
+    return bool(stopped)
+
+
+def _ended(settings: Settings, views: Views, name: str | None) -> bool:
+    """Errors first, then where the views are; whether there were errors."""
+    seen = [each for each in views.status() if name in (None, each.name)]
+    stopped = _stopped(seen)
+    _show(settings, seen)
+    return stopped
 
 
 def _verify(group: click.Group) -> None:
@@ -75,7 +150,7 @@ def _verify(group: click.Group) -> None:
         """
         with settings.journal() as journal, settings.views(journal, all_views()) as views:
             differences = views.verify(name)
-            seen = [each for each in statuses(views) if name in (None, each.name)]
+            seen = [each for each in views.status() if name in (None, each.name)]
         stopped = [each for each in seen if each.error]
         if settings.as_json:
             emit(
@@ -93,24 +168,6 @@ def _verify(group: click.Group) -> None:
                 rows = sum(each.rows for each in seen)
                 show(f"{len(seen)} views, {rows} rows: each byte-identical to its rebuild")
         return FAILED if differences or stopped else OK
-
-
-def statuses(views: Views) -> list[ViewStatus]:
-    """Where each view is in the file, also in one that can only be read."""
-    from statelog.infrastructure.catch_up import View
-    from statelog.infrastructure.view_store import ViewStore
-    from statelog.infrastructure.views import ViewStatus
-
-    if views.stored or views.path is None or not views.path.exists():
-        return views.status()
-    file, head, found = ViewStore(views.path, read_only=True), views.journal.head(), []
-    for view in (View(projection, file) for projection in all_views()):
-        mark = file.mark(view.name)
-        if mark is not None:
-            place = (mark.version, mark.position, head - mark.position)
-            found.append(ViewStatus(view.name, *place, file.count(view.format), mark.error))
-    file.close()
-    return found
 
 
 def _show(settings: Settings, views: Sequence[ViewStatus]) -> None:

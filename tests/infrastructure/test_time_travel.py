@@ -57,7 +57,9 @@ def test_a_view_of_the_past_is_the_replay_of_a_shorter_log(journal: Journal, vie
         expected = replay(view, journal.read(upto=upto))
         assert dict(Past(journal, view).at(upto).documents) == expected
         for key in "abcx":
-            assert Past(journal, view, key).at(upto).document == expected.get(key)
+            past = Past(journal, view, key).at(upto)
+            assert past.document == expected.get(key)
+            assert set(past.documents) <= {key}
 
 
 @given(steps=st.lists(st.integers(0, len(STORY)), min_size=1, max_size=6))

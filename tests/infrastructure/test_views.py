@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statelog.domain import Event, Invalid
-from statelog.infrastructure import catch_up
+from statelog.infrastructure import catch_up, view, view_rebuild
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.testing.views_contract import (
     STATEMENTS,
@@ -82,8 +82,9 @@ class TestInSmallChunks(TestInAFile):
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(catch_up, "CHUNK", 1)
-        monkeypatch.setattr(catch_up, "BATCH", 1)
-        monkeypatch.setattr(catch_up, "KEPT", 1)
+        monkeypatch.setattr(view_rebuild, "BATCH", 1)
+        monkeypatch.setattr(view_rebuild, "NEAR", 1)
+        monkeypatch.setattr(view, "KEPT", 1)
         monkeypatch.setattr("statelog.infrastructure.view_store.PAGE", 1)
 
 
