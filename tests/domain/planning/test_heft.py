@@ -102,6 +102,13 @@ def test_without_a_link_a_transfer_takes_no_time_and_the_pair_is_named():
     ]
 
 
+def test_order_alone_needs_no_link():
+    given = split(NO_LINKS)
+    plan = heft(replace(given, workflow=replace(given.workflow, data_dependencies=())))
+    assert len({a.resource_id for a in plan.assignments}) == 2
+    assert not plan.metadata
+
+
 def test_with_a_link_the_transfer_is_counted_and_nothing_is_warned_of():
     plan = heft(split(NET))
     first, second = plan.assignments

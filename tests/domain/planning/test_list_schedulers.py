@@ -1,5 +1,7 @@
 """Min-min and max-min, compared with looking at every ready activity each time."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +10,8 @@ from statelog.domain.planning.algorithms import ALGORITHMS
 from statelog.domain.planning.algorithms.board import Board
 from statelog.domain.planning.algorithms.setting import setting
 from statelog.domain.planning.algorithms.transfers import Transfers
+from statelog.domain.workflows.resources import Link, Topology
+from statelog.domain.workflows.workflow import Demand
 from tests.domain.planning.graphs import machines, problem, random_graph, resource, workflow
 
 
@@ -61,3 +65,25 @@ def test_the_short_one_first_or_the_long_one_first():
     given = problem(workflow({"a": 9, "b": 1, "c": 2}, []), (resource("r"),))
     assert [row[0] for row in schedule("min-min", given)] == ["b", "c", "a"]
     assert [row[0] for row in schedule("max-min", given)] == ["a", "c", "b"]
+
+
+def test_a_lane_that_has_booted_draws_what_is_ready_elsewhere():
+    """`b` is offered 58 by the plain machine; when `a` has booted the other, that offers 54."""
+    flow = workflow({"a": 60, "b": 8, "p": 30}, [("p", "b")], [("p", "b", 1)])
+    a, b, p = flow.activities
+    b = replace(b, resources=Demand(memory_bytes=1 << 30))
+    p = replace(p, metadata={"resourceSelector": "far"})
+    flow = replace(flow, activities=(a, b, p))
+    boots = resource("boots", compute_speedup=2.0, boot_overhead_seconds=10.0)
+    far = resource("far", memory_bytes=1 << 20)
+    links = tuple(
+        Link("far", target, bandwidth_bits_per_second=1e12, latency_seconds=20.0)
+        for target in ("boots", "plain")
+    )
+    net = Topology("net-v1", execution_scope_id="lab-scope", links=links)
+    rows = schedule("min-min", problem(flow, (boots, far, resource("plain")), net))
+    assert [(row[0], row[1], round(row[3])) for row in rows] == [
+        ("p", "far", 30),
+        ("a", "boots", 40),
+        ("b", "boots", 54),
+    ]
