@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes
 
 from statelog.domain.errors import NotFound, StoreError
 from statelog.infrastructure.store.faults import fault, os_error, store_error
-from statelog.infrastructure.store.locks import FileLock
+from statelog.infrastructure.store.locks import QUEUE, FileLock
 from statelog.infrastructure.store.schema import APPLICATION_ID, FORMAT, PAGE_SIZE, TABLES
 
 
@@ -37,8 +37,8 @@ def prepare(path: Path, *, read_only: bool, patience: float) -> bool:
             if read_only:
                 raise NotFound("store", str(path))
             _make(path, patience)
-        for file in (path, beside(path, "-wal"), beside(path, "-shm"), beside(path, ".lock")):
-            _refuse_strange(file)
+        for suffix in ("", "-wal", "-shm", ".lock", f".lock{QUEUE}"):
+            _refuse_strange(beside(path, suffix))
         _check_header(path)
         return not read_only and writable(path)
 

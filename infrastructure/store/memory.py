@@ -40,7 +40,7 @@ class MemoryTurn:
         """Last position and its time."""
         return self._log.head()
 
-    def version(self, stream: str) -> int:
+    def version(self, stream: str, expected: int | None = None) -> int:
         """Last version of a stream."""
         return self._log.version(stream)
 

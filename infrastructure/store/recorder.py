@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event as Flag
-from typing import Any, Protocol, Self
+from typing import Any
 from uuid import UUID
 
 from eventsourcing.persistence import (
@@ -17,46 +17,15 @@ from eventsourcing.persistence import (
     Subscription,
 )
 
-from statelog.domain.errors import Conflict, OutcomeUnknown, StoreError
 from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.store.appending import Appending
 from statelog.infrastructure.store.leases import Lease
-from statelog.infrastructure.store.row import Appended, Batch, Draft, Folded, Row, Stamp, stamped
+from statelog.infrastructure.store.row import Appended, Batch, Draft, Folded, Row, Stamp
+from statelog.infrastructure.store.turn import Turn
 
 PAGE = 500
 NEAR = 10_000
 """An `after` this close to the head is read by position; a wider gap through the index."""
-
-
-class CommitFailed(Exception):
-    """COMMIT raised; its cause is the `StoreError`, and the rows may be there or not."""
-
-
-class OutOfDate(Exception):
-    """What a turn believed of the end of the log was not so; the next one asks."""
-
-
-class Turn(Protocol):
-    """A write transaction, alone with the log: committed at the end of its `with` block."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-    def head(self) -> tuple[int, int]:
-        """Last position and its time, zeros for an empty log."""
-
-    def version(self, stream: str) -> int:
-        """Last version of a stream, 0 when it has none."""
-
-    def by_command(self, command: str) -> Sequence[Row]:
-        """Rows of a command in log order."""
-
-    def insert(self, rows: Sequence[Row]) -> None:
-        """Add rows. Raises eventsourcing's `IntegrityError` for a version that is taken."""
-
-    def lease(self, stream: str) -> Lease | None:
-        """The row of a stream's lease."""
-
-    def put_lease(self, lease: Lease) -> None:
-        """Add or replace the row of a stream's lease."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +49,7 @@ class LogRecorder(ApplicationRecorder):
         self.clock = clock
         self.new_id = new_id
         self._listeners: set[Flag] = set()
+        self._appending = Appending(self)
 
     @abstractmethod
     def turn(self, *, trusting: bool = False, durable: bool = True) -> Turn:
@@ -165,48 +135,7 @@ class LogRecorder(ApplicationRecorder):
         Raises `Conflict` naming the first stream that is not at its expected version,
         `OutcomeUnknown`, and `StoreError`.
         """
-        try:
-            return self._append(batch, trusting=bool(batch.drafts))
-        except OutOfDate:
-            return self._append(batch, trusting=False)
-
-    def _append(self, batch: Batch, *, trusting: bool) -> Appended:
-        try:
-            with self.turn(trusting=trusting) as turn:
-                if batch.lookup and (found := turn.by_command(batch.stamp.command)):
-                    return Appended(found, found[-1].position, repeated=True)
-                for stream, expected in batch.expect.items():
-                    actual = turn.version(stream)
-                    if actual != expected:
-                        raise Conflict(stream, expected, actual)
-                rows, position = self._insert(turn, batch.drafts, batch.stamp)
-        except CommitFailed as failed:
-            rows = self._landed(batch.stamp.command, failed)
-            position = rows[-1].position
-        if rows:
-            self._wake()
-        return Appended(rows, position)
-
-    def _insert(
-        self, turn: Turn, drafts: Sequence[Draft], stamp: Stamp
-    ) -> tuple[Sequence[Row], int]:
-        position, last = turn.head()
-        if not drafts:
-            return (), position
-        rows = stamped(drafts, stamp, position, max(self.clock(), last))
-        turn.insert(rows)
-        return rows, rows[-1].position
-
-    def _landed(self, command: str, failed: CommitFailed) -> Sequence[Row]:
-        """Rows of a commit that failed, when they are there; else why they are not."""
-        try:
-            found = self.by_command(command)
-        except StoreError:
-            raise OutcomeUnknown(command) from failed.__cause__
-        if not found:
-            assert failed.__cause__ is not None
-            raise failed.__cause__
-        return found
+        return self._appending.append(batch)
 
     def below(self, prefix: str, after: int, upto: int, names: Collection[str]) -> Iterator[Row]:
         """Rows below a prefix in log order. No read stays open between two of them."""
@@ -267,8 +196,9 @@ class LogRecorder(ApplicationRecorder):
             for each in stored_events
         ]
         with self.turn() as turn:
-            rows, _position = self._insert(turn, drafts, Stamp("eventsourcing", self.new_id()))
-        self._wake()
+            stamp = Stamp("eventsourcing", self.new_id())
+            rows, _position = self._appending.insert(turn, drafts, stamp)
+        self.wake()
         return [row.position for row in rows]
 
     @abstractmethod
@@ -326,7 +256,8 @@ class LogRecorder(ApplicationRecorder):
         """Do no longer."""
         self._listeners.discard(flag)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Tell who listens that there are new rows."""
         for flag in tuple(self._listeners):
             flag.set()
 

@@ -19,8 +19,9 @@ from statelog.infrastructure.store.faults import store_error
 from statelog.infrastructure.store.files import prepare
 from statelog.infrastructure.store.health import health
 from statelog.infrastructure.store.leases import Lease
-from statelog.infrastructure.store.recorder import CommitFailed, LogRecorder, OutOfDate, Refusal
+from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Folded, Row
+from statelog.infrastructure.store.turn import CommitFailed, OutOfDate
 
 _ROW_SIZE = 300
 _DAY = 86_400_000_000
@@ -41,7 +42,7 @@ class SqliteTurn:
         self._durable = durable
         self._trusting = trusting
         self._left: Left | None = None
-        self._believed = False
+        self._believed = self._inserted = False
         self._size = 0
         self._head: tuple[int, int] | None = None
 
@@ -77,12 +78,15 @@ class SqliteTurn:
             self._head = self._db.execute(schema.HEAD).fetchone() or (0, 0)
         return self._head
 
-    def version(self, stream: str) -> int:
-        """Last version of a stream. Raises `OutOfDate`."""
+    def version(self, stream: str, expected: int | None = None) -> int:
+        """Last version of a stream. Raises `OutOfDate`.
+
+        One below the `expected` is not believed: whoever expects more has seen what others wrote.
+        """
         left = self._left
-        if left is not None and stream in left.versions:
+        if left is not None and (known := left.versions.get(stream, -1)) >= (expected or 0):
             self._believed, self._head = True, left.head
-            return left.versions[stream]
+            return known
         found = self._db.execute(schema.HEAD_AND_VERSION, (stream,)).fetchone() or (0, 0, 0)
         if self._believed and found[:2] != self._head:
             raise OutOfDate
@@ -100,8 +104,12 @@ class SqliteTurn:
         else:
             self._db.executemany(schema.INSERT, rows)
         last = rows[-1]
-        self._left = Left((last.position, last.time), {row.stream: row.version for row in rows})
-        self._size = sum([len(row.data or b"") for row in rows]) + _ROW_SIZE * len(rows)
+        versions = {row.stream: row.version for row in rows}
+        if self._inserted and self._left is not None:
+            versions = {**self._left.versions, **versions}
+        self._inserted, self._head = True, (last.position, last.time)
+        self._left = Left(self._head, versions)
+        self._size += sum([len(row.data or b"") for row in rows]) + _ROW_SIZE * len(rows)
 
     def refuse(self, refusal: Refusal) -> None:
         """Add a refusal and let the oldest go."""

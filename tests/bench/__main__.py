@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
 
-from tests.bench import appending, growing, planning, replaying, stepping, syncs, takeover
+from tests.bench import appending, crowd, growing, planning, replaying, stepping, syncs, takeover
 from tests.bench.facts import facts
 from tests.bench.result import Line, table
 from tests.bench.rounds import Effort
@@ -65,6 +65,12 @@ def _measured(folder: Path, *, quick: bool) -> list[Line]:
     tasks: list[tuple[str, Callable[[], list[Line]]]] = [
         ("B2", lambda: replaying.measure(folder, Effort(5, 15) if quick else Effort(25, 60))),
         ("B3", lambda: appending.measure(folder, Effort(9, 20) if quick else Effort(45, 90))),
+        (
+            "B4",
+            lambda: crowd.measure(
+                folder, Effort(1, 5, least=1) if quick else Effort(5, 200), 0.7 if quick else 2.0
+            ),
+        ),
         (
             "B6",
             lambda: stepping.measure(folder, Effort(3, 20) if quick else Effort(15, 150), CACHE),

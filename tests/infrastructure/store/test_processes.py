@@ -17,7 +17,7 @@ import pytest
 
 from statelog.domain import OutcomeUnknown, StoreError
 from statelog.infrastructure.journal import Journal
-from statelog.infrastructure.store import connections, recorder
+from statelog.infrastructure.store import appending, connections
 from statelog.infrastructure.store.locks import FileLock
 from statelog.infrastructure.store.row import Row, hash_of
 from statelog.infrastructure.store.sqlite import SqliteRecorder
@@ -183,7 +183,7 @@ for journal in (Journal(sys.argv[1]), Journal()):
 
 def test_a_turn_is_alone_with_the_log(store_path: Path, monkeypatch: pytest.MonkeyPatch):
     """From its first look at the log on it holds the lock of the file and SQLite's own."""
-    original = recorder.stamped
+    original = appending.stamped
     seen = []
 
     def looking(*given: Any) -> Any:
@@ -197,7 +197,7 @@ def test_a_turn_is_alone_with_the_log(store_path: Path, monkeypatch: pytest.Monk
         return original(*given)
 
     with Journal(store_path) as journal:
-        monkeypatch.setattr(recorder, "stamped", looking)
+        monkeypatch.setattr(appending, "stamped", looking)
         assert journal.execute(COUNTER, "a", start, actor="bob").position == 1
     assert len(seen) == 1
 
@@ -297,7 +297,7 @@ def test_an_interrupted_append_leaves_nothing(store_path: Path, monkeypatch: pyt
         def interrupted(*_: object) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(recorder, "stamped", interrupted)
+        monkeypatch.setattr(appending, "stamped", interrupted)
         with pytest.raises(KeyboardInterrupt):
             journal.commit(change, actor="bob")
         monkeypatch.undo()

@@ -82,3 +82,13 @@ def test_a_version_nobody_wrote_is_a_conflict(pair: tuple[Journal, Journal]):
     ahead = type(loaded)(COUNTER, "ours", loaded.state, 7)
     with pytest.raises(Conflict, match="ours"):
         ours.commit(ahead.decide(add), actor="bob")
+
+
+def test_who_has_read_what_others_wrote_is_no_conflict(pair: tuple[Journal, Journal]):
+    """What this process left is behind what it has read since."""
+    ours, theirs = pair
+    grow(theirs, "ours")
+    assert grow(ours, "ours") == 4
+    grow(theirs, "ours")
+    loaded = ours.load(COUNTER, "ours")
+    assert ours.commit(ours.load(COUNTER, "mine").decide(start), loaded.guard(), actor="bob")
