@@ -63,7 +63,7 @@ class Tally:
 
     limit: int = 100
     counts: Counter[str] = field(default_factory=Counter)
-    kept: list[Violation] = field(default_factory=list)
+    kept: dict[str, list[Violation]] = field(default_factory=dict)
 
     def add(
         self,
@@ -76,31 +76,35 @@ class Tally:
     ) -> None:
         """Count what is wrong with a row; `before` are earlier events that show it."""
         self.counts[rule] += 1
-        if self.counts[rule] > self.limit:
-            return
         events = (*sorted({each for each in before if each.position != row.position}), shown(row))
         at = row.position if place is None else place
-        self.kept.append(Violation(row.position, rule, why, row.stream, events, at))
+        self._keep(Violation(row.position, rule, why, row.stream, events, at))
 
     def line(self, number: int, rule: str, why: str) -> None:
         """Count a line of a dump that is no event; its number stands for a position."""
         self.counts[rule] += 1
-        if self.counts[rule] <= self.limit:
-            self.kept.append(Violation(number, rule, why, "", (), number))
+        self._keep(Violation(number, rule, why, "", (), number))
 
     def take(self, other: Tally) -> None:
         """Count what another one counted, and keep the first of all."""
         self.counts += other.counts
-        self.kept += other.kept
-        if len(self.kept) > 4 * self.limit * max(1, len(self.counts)):
-            self.kept = self.first()
+        for each in other.first():
+            self._keep(each)
 
     def first(self) -> list[Violation]:
         """What is kept, in the order of the log: of each rule the first `limit`."""
-        left: Counter[str] = Counter()
-        found = []
-        for each in sorted(self.kept, key=lambda each: (each.place, each.position)):
-            left[each.rule] += 1
-            if left[each.rule] <= self.limit:
-                found.append(each)
-        return found
+        found = [each for kept in self.kept.values() for each in self._lowest(kept)]
+        return sorted(found, key=_place)
+
+    def _keep(self, violation: Violation) -> None:
+        kept = self.kept.setdefault(violation.rule, [])
+        kept.append(violation)
+        if len(kept) > 4 * self.limit:  # they come in any order: streams are read one by one
+            kept[:] = self._lowest(kept)
+
+    def _lowest(self, kept: list[Violation]) -> list[Violation]:
+        return sorted(kept, key=_place)[: self.limit]
+
+
+def _place(violation: Violation) -> tuple[int, int]:
+    return violation.place, violation.position
