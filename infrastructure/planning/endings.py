@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Final
 
 from statelog.domain.aggregate import Change, Loaded
@@ -28,14 +29,16 @@ def end(
     A candidate that comes later meets a run that has moved on. Raises `NotFound`, and what the
     decision raises; a refusal is kept.
     """
+    ended: dict[str, Loaded[AlgorithmRun]] = {}
     for tries_left in reversed(range(_TRIES)):
         session = load_session(journal, id)
         change = _decided(journal, session, decision, actor, given)
         if not change.events:
             return session
-        ended = [run.decide(runs.cancel) for run in load_runs(journal, session)]
+        found = load_runs(journal, session, ended)
+        ended = {run.state.algorithm: run for run in found if run.state.ended}
         try:
-            journal.commit(change, *ended, actor=actor)
+            journal.commit(change, *(run.decide(runs.cancel) for run in found), actor=actor)
         except Conflict:
             if not tries_left:
                 raise
@@ -73,10 +76,17 @@ def load_session(journal: Journal, id: str) -> Loaded[Session]:
     return loaded
 
 
-def load_runs(journal: Journal, session: Loaded[Session]) -> list[Loaded[AlgorithmRun]]:
-    """The algorithm runs of a session in the order they were selected."""
+def load_runs(
+    journal: Journal,
+    session: Loaded[Session],
+    known: Mapping[str, Loaded[AlgorithmRun]] = MappingProxyType({}),
+) -> list[Loaded[AlgorithmRun]]:
+    """The algorithm runs of a session in the order they were selected.
+
+    Those that are `known` by algorithm are not loaded: what has ended stays as it is.
+    """
     ids = [each.id for each in session.state.algorithms]
-    return [journal.load(ALGORITHM_RUN, (str(session.id), id)) for id in ids]
+    return [known.get(id) or journal.load(ALGORITHM_RUN, (str(session.id), id)) for id in ids]
 
 
 def _decided(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
 from statelog.domain.aggregate import Change, Loaded
@@ -11,12 +10,7 @@ from statelog.domain.errors import Conflict, Invalid, NotFound
 from statelog.domain.event import Recorded
 from statelog.domain.planning import algorithm_run as runs
 from statelog.domain.planning import session as sessions
-from statelog.domain.planning.algorithm_run import (
-    ALGORITHM_RUN,
-    AlgorithmRun,
-    CandidateEmitted,
-    Emitted,
-)
+from statelog.domain.planning.algorithm_run import ALGORITHM_RUN, AlgorithmRun, CandidateEmitted
 from statelog.domain.planning.algorithms import ALGORITHMS
 from statelog.domain.planning.algorithms.port import Algorithm
 from statelog.domain.planning.candidate import PlanCandidate
@@ -25,7 +19,7 @@ from statelog.domain.planning.problem import Problem
 from statelog.domain.planning.session import SESSION, Selection, Session
 from statelog.domain.workflows.schedule_plan import SchedulePlan
 from statelog.infrastructure.journal import Journal
-from statelog.infrastructure.planning.endings import end, load_runs, load_session
+from statelog.infrastructure.planning.endings import end, load_session
 from statelog.infrastructure.planning.requests import SessionRequest, problem_of
 from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.views import Views
@@ -109,10 +103,10 @@ class Sessions:
         """
         for tries_left in reversed(range(_TRIES)):
             session = load_session(self.journal, id)
-            run, emitted = self._emitted(session, candidate_id)
-            if not emitted.feasible:
+            found = self._emitted(session, candidate_id)
+            if not found.feasible:
                 raise Invalid("candidateId", f"{candidate_id!r} is not within deadline and budget")
-            plan = self._candidate(run, emitted).plan
+            plan = found.plan
             given = {"candidate_id": candidate_id, "plan_id": plan.id}
             chosen = session.decide(sessions.select, **given)
             registered = self.definitions.registrations(plan)
@@ -127,20 +121,17 @@ class Sessions:
                 return plan
         raise AssertionError("unreachable")
 
-    def _emitted(
-        self, session: Loaded[Session], candidate_id: str
-    ) -> tuple[Loaded[AlgorithmRun], Emitted]:
-        for run in load_runs(self.journal, session):
-            if candidate_id in run.state.candidates:
-                return run, run.state.candidates[candidate_id]
+    def _emitted(self, session: Loaded[Session], candidate_id: str) -> PlanCandidate:
+        """A candidate as it came. Raises `Invalid` when the session has no such."""
+        mark = f'"{candidate_id}"'.encode(errors="backslashreplace")
+        for recorded in self.journal.history(session.stream, names={CandidateEmitted.stored_name}):
+            # plans are long, and only one of them is wanted
+            if mark in (recorded.data or b""):
+                found = _candidate(recorded)
+                if found.id == candidate_id:
+                    return found
         why = f"session {session.id!r} has no candidate {candidate_id!r}"
         raise Invalid("candidateId", why)
-
-    def _candidate(self, run: Loaded[AlgorithmRun], emitted: Emitted) -> PlanCandidate:
-        """The candidate with its plan, as it came."""
-        names = {CandidateEmitted.stored_name}
-        found = self.journal.history(run.stream, names=names)
-        return _candidate(next(islice(found, emitted.at, None)))
 
     # documents
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from statelog.domain.aggregate import changed
@@ -63,7 +63,7 @@ def evolve(found: Candidates, recorded: Recorded) -> Candidates:
 
 
 def _line(candidate: PlanCandidate, recorded: Recorded) -> Line:
-    plan = shown(candidate.plan)
+    plan = shown(replace(candidate.plan, assignments=(), lifecycle_actions=()))
     summary: dict[str, Any] = {name: plan[name] for name in _PLAN_FIELDS if name in plan}
     return Line(
         candidate.id,
