@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.bench import appending, growing, replaying, stepping, syncs, takeover
+from tests.bench import appending, auditing, growing, replaying, stepping, syncs, takeover
 from tests.bench.result import HEAD, Line, at_most, faster, table
 from tests.bench.rounds import Effort, interleaved, ratio
 from tests.house.repo import ROOT
@@ -91,4 +91,5 @@ def test_the_page_about_speed_has_the_rows_that_are_printed():
         ("B6", syncs.WORK, syncs.WANTED),
         ("growth", f"a step of a chain of {growing.LONG:,}", f"<= {growing.LIMIT} x"),
         ("takeover", takeover.WORK, takeover.WANTED),
+        ("audit", auditing.WORK, auditing.WANTED),
     ]
