@@ -13,6 +13,7 @@ from statelog.infrastructure.testing.model import (
     never_stuck,
     sometimes,
 )
+from statelog.infrastructure.testing.purity import assert_pure
 from statelog.infrastructure.testing.scenario import scenario
 from statelog.infrastructure.testing.walk import walk
 from statelog.infrastructure.testing.world import World
@@ -30,6 +31,7 @@ __all__ = [
     "Violation",
     "World",
     "always",
+    "assert_pure",
     "each_move",
     "explore",
     "lifecycle_test",

@@ -184,18 +184,53 @@ def poisoned(purpose: str) -> Any:
     return balances(evolve=evolve)
 
 
+class Crash(BaseException):
+    """A process that dies, as far as a test can tell: nothing below may catch it."""
+
+
+def crashing(at: int, where: str) -> Any:
+    """The view of statements whose fold dies at a position, or whose `show` at that row."""
+
+    def evolve(row: Statement, recorded: Recorded) -> Statement:
+        if where == "evolve" and recorded.position == at:
+            raise Crash
+        after = evolve_statement(row, recorded)
+        dies = where == "show" and recorded.position == at
+        return changed(after, owner=f"{at}") if dies else after
+
+    def show(key: str, row: Statement) -> dict[str, Any] | None:
+        if where == "show" and row.owner == f"{at}":
+            raise Crash
+        return show_statement(key, row)
+
+    given: Any = {"key": account_of, "events": STATEMENTS.events, "columns": STATEMENTS.columns}
+    return Projection("statements", Statement(), evolve, show=show, **given)
+
+
 class ViewsContract:
-    """Override the fixtures `journal` (an empty one) and `views_of` (opens `Views` over it)."""
+    """Override the fixture `journal` (an empty one), and `open` where views are not `Views`."""
 
     @pytest.fixture
     def journal(self) -> Iterator[Journal]:
         """An empty journal that can be written."""
         raise NotImplementedError
 
+    def open(self, journal: Journal, projections: Sequence[Projection[Any]]) -> Views:
+        """Views of these projections over the journal."""
+        return Views(journal, projections)
+
     @pytest.fixture
-    def views_of(self, journal: Journal) -> Callable[..., Views]:
-        """Called with projections: their views over the journal."""
-        raise NotImplementedError
+    def views_of(self, journal: Journal) -> Iterator[Callable[..., Views]]:
+        """Called with projections: their views over the journal, closed at the end."""
+        opened: list[Views] = []
+
+        def views_of(*projections: Projection[Any]) -> Views:
+            opened.append(self.open(journal, projections))
+            return opened[-1]
+
+        yield views_of
+        for views in opened:
+            views.close()
 
     def test_a_view_is_the_replay_of_the_log(
         self, journal: Journal, views_of: Callable[..., Views]
@@ -318,6 +353,77 @@ class ViewsContract:
         assert views.get("balances", "a") == {"owner": "", "balance": 4}
         assert [(each.version, each.error) for each in views.status()] == [(2, None)]
 
+    def test_an_event_that_is_delivered_twice_or_late_counts_once(
+        self, journal: Journal, views_of: Callable[..., Views]
+    ) -> None:
+        """Three that catch up the same views: at each event, twice at each third, at the end."""
+        eager, slow, late = (views_of(balances(), STATEMENTS) for _ in range(3))
+        for number, step in enumerate(STORY):
+            tell(journal, [step])
+            eager.catch_up()
+            if number % 3 == 2:
+                slow.catch_up()
+                slow.catch_up()
+                eager.catch_up()
+        for views in (late, slow, eager):
+            for projection in (balances(), STATEMENTS):
+                assert dict(views.rows(projection.name)) == replay(projection, journal.read())
+            assert views.verify() == []
+
+    @pytest.mark.parametrize("where", ["evolve", "show"])
+    def test_a_crash_while_an_event_is_delivered_leaves_no_half_of_it(
+        self, journal: Journal, views_of: Callable[..., Views], where: str
+    ) -> None:
+        """At every event: rows and position are those of before, and the next one goes on."""
+        healthy, crashed = views_of(STATEMENTS), list[int]()
+        for number, step in enumerate(STORY, 1):
+            tell(journal, [step])
+            before = healthy.status()[0]
+            try:
+                views_of(crashing(number, where)).catch_up()
+            except Crash:
+                crashed.append(number)
+                after = healthy.status()[0]
+                assert (after.position, after.rows) == (before.position, before.rows)
+            assert dict(healthy.rows("statements")) == replay(STATEMENTS, journal.read())
+            assert healthy.verify() == []
+        assert crashed == [1, 2, 3, 5, 6, 7, 8, 9, 10]
+
+    def test_a_stopped_view_is_retried_when_it_is_told_to(
+        self, journal: Journal, views_of: Callable[..., Views]
+    ) -> None:
+        """It stays parked, is not folded meanwhile, and goes on where it was."""
+        folded: list[int] = []
+        poison = [7]
+
+        def evolve(row: Any, recorded: Recorded) -> Any:
+            folded.append(recorded.position)
+            if recorded.position in poison:
+                raise Poisoned("not yet")
+            return evolve_balance(row, recorded)
+
+        tell(journal, STORY)
+        views = views_of(balances(evolve=evolve))
+        views.catch_up()
+        folded.clear()
+        views.catch_up()
+        assert folded == []
+        poison.clear()
+        views.retry("balances")
+        assert folded == [7, 8, 9, 10]
+        assert views.status()[0].error is None
+
+    def test_a_view_can_be_waited_for(
+        self, journal: Journal, views_of: Callable[..., Views]
+    ) -> None:
+        """Until it has seen a position; not for one that nobody writes, nor behind a poison."""
+        tell(journal, STORY)
+        views = views_of(poisoned("gift"), STATEMENTS)
+        assert views.wait("statements", journal.head(), timeout_s=0)
+        assert not views.wait("statements", journal.head() + 1, timeout_s=0)
+        assert views.wait("balances", 6, timeout_s=0)
+        assert not views.wait("balances", 7, timeout_s=60)
+
     def test_rebuild_tells_how_far_it_is(
         self, journal: Journal, views_of: Callable[..., Views]
     ) -> None:
@@ -347,6 +453,9 @@ class ViewsContract:
             lambda: list(views.states("nothing")),
             lambda: views.rebuild("nothing"),
             lambda: views.verify("nothing"),
+            lambda: views.retry("nothing"),
+            lambda: views.wait("nothing", 1),
+            lambda: views.follow(lambda: False, "nothing"),
         ):
             with pytest.raises(NotFound, match="no view 'nothing'"):
                 call()

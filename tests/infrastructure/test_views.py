@@ -36,23 +36,7 @@ from statelog.projections import Projection, replay
 ViewsOf = Callable[..., Views]
 
 
-class Opens:
-    """Views that are closed at the end."""
-
-    @pytest.fixture
-    def views_of(self, journal: Journal) -> Iterator[ViewsOf]:
-        opened: list[Views] = []
-
-        def views_of(*projections: Projection[Any]) -> Views:
-            opened.append(Views(journal, projections))
-            return opened[-1]
-
-        yield views_of
-        for views in opened:
-            views.close()
-
-
-class TestInAFile(Opens, ViewsContract):
+class TestInAFile(ViewsContract):
     @pytest.fixture
     def journal(self, store_path: Path) -> Iterator[Journal]:
         with Journal(store_path) as journal:
@@ -65,7 +49,7 @@ class TestInAFile(Opens, ViewsContract):
         assert views.path == store_path.with_name("statelog.db.views.db")
 
 
-class TestInMemory(Opens, ViewsContract):
+class TestInMemory(ViewsContract):
     @pytest.fixture
     def journal(self) -> Iterator[Journal]:
         with Journal() as journal:
