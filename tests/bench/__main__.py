@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
 
-from tests.bench import appending, crowd, growing, planning, replaying, stepping, syncs, takeover
+from tests.bench import appending, auditing, crowd, growing, planning, replaying, stepping, syncs, takeover
 from tests.bench.facts import facts
 from tests.bench.result import Line, table
 from tests.bench.rounds import Effort
@@ -86,6 +86,7 @@ def _measured(folder: Path, *, quick: bool) -> list[Line]:
             "takeover",
             lambda: [takeover.measure(folder, Effort(3, 15) if quick else Effort(9, 60))],
         ),
+        ("audit", lambda: [auditing.measure(folder, quick=quick)]),
     ]
     lines = []
     for name, task in tasks:
