@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statelog.domain.aggregate import Change, Loaded
-from statelog.domain.queue.job import Job
+from statelog.domain.queue.job import JOB, Job
 from statelog.domain.runs.admission import admitted
 from statelog.domain.runs.events import TaskKept
 from statelog.domain.runs.recovery import kept
@@ -16,9 +16,11 @@ from statelog.domain.runs.run import RUN, SIMULATION, Run, fail, start
 from statelog.domain.workflows.shape import read
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.queue.ends import OnFailure
+from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.queue.worker import Handler, Interrupted, Work
 from statelog.infrastructure.runs.folders import RunFolder
 from statelog.infrastructure.runs.simulation import run_simulation
+from statelog.infrastructure.runs.submit import CATEGORY, REQUESTED, job_id_of
 
 ACTOR: Final = "runner"
 
@@ -63,9 +65,17 @@ class _Real:
             runtimes=self._runtimes(request),
             actor=self._actor,
             stop=work.stop,
+            because=self._because(request, work),
         )
         if not ended.state.ended:
             raise Interrupted
+
+    def _because(self, request: RunRequest, work: Work) -> str:
+        """Why the run is only to be ended: this is not the job that asked for it, which failed."""
+        asked = job_id_of(request.run.id)
+        if work.job_id == asked:
+            return ""
+        return f"its job failed: {self._journal.load(JOB, asked).state.last_error}"
 
     def _start(self, request: RunRequest, work: Work) -> None:
         run = self._journal.load(RUN, request.run.id)
@@ -100,14 +110,28 @@ class _Real:
 def run_failure(journal: Journal) -> OnFailure:
     """What belongs to the final failure of a run's job: the run fails with it, if it had begun.
 
-    A run of which something may still run is left alone: whoever stops that ends it.
+    Where something may still run a further job is published, to stop that and end the run.
     """
 
     def beside(job: Loaded[Job], error: str) -> Sequence[Change[Any]]:
         run = journal.load(RUN, job.state.aggregate_id)
-        if not run.version or run.state.ended or run.state.live:
+        if not run.version or run.state.ended:
             return ()
+        if run.state.live:
+            return (_to_end(journal, job),)
         at = journal.clock() / 1_000_000
         return (run.decide(fail, reason=f"its job failed: {error}", at=at),)
 
     return beside
+
+
+def _to_end(journal: Journal, failed: Loaded[Job]) -> Change[Job]:
+    """A job that ends a run; should it fail as well, the next one has another key."""
+    return Queue(journal).publication(
+        category=CATEGORY,
+        event_type=REQUESTED,
+        aggregate_type="execution_run",
+        aggregate_id=failed.state.aggregate_id,
+        payload=failed.state.payload,
+        key=f"execution-run-end:{failed.id}",
+    )

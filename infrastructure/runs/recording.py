@@ -27,12 +27,19 @@ _AT_WORK: Final = (TaskStatus.PREPARING, TaskStatus.RUNNING)
 
 
 def judged(
-    change: Change[Run], activity_id: str, found: Found, *, doom: str, given_up: bool, at: float
+    change: Change[Run],
+    activity_id: str,
+    found: Found,
+    *,
+    cause: str,
+    doom: str,
+    given_up: bool,
+    at: float,
 ) -> Change[Run]:
     """The change with what was found of one activity.
 
-    `doom` is why the supervisor wants it stopped when neither a failure nor a user does;
-    `given_up` says that it has failed to be stopped often enough.
+    `cause` is why the run ends, if it does, and `doom` why this activity is stopped when neither
+    that nor a user is the reason; `given_up` says that it could not be stopped often enough.
     """
     match found:
         case Prepared():
@@ -43,7 +50,7 @@ def judged(
         case Left():
             return change
         case Looked():
-            return _looked(change, activity_id, found, doom)
+            return _looked(change, activity_id, found, cause, doom)
         case Missed(why):
             if not (given_up and change.state.handle(activity_id).live):
                 return change
@@ -70,7 +77,9 @@ def _prepared(change: Change[Run], activity_id: str, found: Prepared, at: float)
     )
 
 
-def _looked(change: Change[Run], activity_id: str, found: Looked, doom: str) -> Change[Run]:
+def _looked(
+    change: Change[Run], activity_id: str, found: Looked, cause: str, doom: str
+) -> Change[Run]:
     seen = found.observation
     if not change.state.handle(activity_id).live or seen.seen is Seen.STARTING:
         return change
@@ -87,7 +96,9 @@ def _looked(change: Change[Run], activity_id: str, found: Looked, doom: str) -> 
         return _completed(change, activity_id, found)
     if seen.seen is Seen.FAILED:
         return _failed(change, activity_id, seen, seen.failure)
-    return _stopped(change, activity_id, seen, doom) if seen.seen is Seen.STOPPED else change
+    if seen.seen is Seen.STOPPED:
+        return _stopped(change, activity_id, seen, cause, doom)
+    return change
 
 
 def _completed(change: Change[Run], activity_id: str, found: Looked) -> Change[Run]:
@@ -118,14 +129,15 @@ def _failed(change: Change[Run], activity_id: str, seen: Observation, failure: s
     )
 
 
-def _stopped(change: Change[Run], activity_id: str, seen: Observation, doom: str) -> Change[Run]:
+def _stopped(
+    change: Change[Run], activity_id: str, seen: Observation, cause: str, doom: str
+) -> Change[Run]:
     """Stopped as the run asked, which cancels the task; else it failed."""
-    cause = first_failure(change.state)
     if doom:
         return _failed(change, activity_id, seen, doom)
     if change.state.tasks[activity_id].interrupted:
         reason = activities.INTERRUPTED
-    elif cause is not None:
+    elif cause:
         reason = f"stopped because {cause}"
     else:
         return _failed(change, activity_id, seen, OUTSIDE)
@@ -193,12 +205,13 @@ def unprepared(run: Run, busy: Collection[str]) -> Iterator[Placed]:
             yield placed
 
 
-def ended(change: Change[Run], *, leaving: bool, at: float) -> Change[Run]:
+def ended(change: Change[Run], cause: str, *, leaving: bool, at: float) -> Change[Run]:
     """The run's end, given that nothing is at work for it and nothing more can be started."""
     run = change.state
-    cause = first_failure(run)
-    if cause is None and all(task.status is TaskStatus.COMPLETED for task in run.tasks.values()):
+    if not first_failure(run) and all(
+        task.status is TaskStatus.COMPLETED for task in run.tasks.values()
+    ):
         return change.then(complete, at=at)
-    if cause is None and leaving:
+    if not cause and leaving:
         return change
     return change.then(fail, reason=cause or failure_of(run) or STUCK, at=at)

@@ -66,19 +66,21 @@ def supervise(
     runtimes: Mapping[str, Runtime],
     actor: str,
     stop: threading.Event,
+    because: str = "",
 ) -> Loaded[Run]:
     """Take a run that has started to its end; the run as it is then.
 
     When `stop` is set first, it is left as it is, and what it started goes on: whoever supervises
     it next attaches to that. While another process supervises the run this waits. `runtimes` are
-    by the ids of the request. Raises `StoreError` when the store fails it.
+    by the ids of the request. With `because` nothing more is started, what runs is stopped, and
+    the run fails for that reason. Raises `StoreError` when the store fails it.
     """
     with _alone(journal, request.run.id, stop) as holder:
         loaded = journal.load(RUN, request.run.id)
         if holder is None or loaded.state.ended:
             return loaded
         sources = kept_workspaces(journal, work_root, loaded.state)
-        supervisor = Supervisor(journal, loaded, request, actor, stop)
+        supervisor = Supervisor(journal, loaded, request, actor, stop, because=because)
         outside = Operations(request, work_root, runtimes, sources, supervisor.leaves)
         return supervisor.run(outside)
 
@@ -105,7 +107,10 @@ class Supervisor:
         request: RunRequest,
         actor: str,
         stop: threading.Event,
+        *,
+        because: str = "",
     ) -> None:
+        self._because = because
         self._journal, self._loaded, self._actor, self._stop = journal, loaded, actor, stop
         self._lanes = {each.id: lane_count(each) for each in request.resources}
         self._guard = threading.Lock()
@@ -216,10 +221,14 @@ class Supervisor:
         busy = self._busy - {activity_id for activity_id, _ in arrived}
         if busy or launches or change.state.live:
             return change
-        return recording.ended(change, leaving=self._stop.is_set(), at=now())
+        return recording.ended(change, self._cause(change), leaving=self._stop.is_set(), at=now())
+
+    def _cause(self, change: Change[Run]) -> str:
+        """Why nothing more is started: the first failure, or what this was told."""
+        return recording.first_failure(change.state) or self._because
 
     def _failed(self, change: Change[Run]) -> bool:
-        self._failing = recording.first_failure(change.state) is not None
+        self._failing = bool(self._cause(change))
         return self._failing
 
     def _judged(self, change: Change[Run], activity_id: str, found: Found) -> Change[Run]:
@@ -227,6 +236,7 @@ class Supervisor:
             change,
             activity_id,
             found,
+            cause=self._cause(change),
             doom=self._doomed.get(activity_id, ""),
             given_up=self._unstopped[activity_id] >= TIMES,
             at=now(),

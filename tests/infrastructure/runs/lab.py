@@ -16,9 +16,9 @@ from uuid import uuid4
 from statelog.domain.aggregate import Loaded
 from statelog.domain.event import Event
 from statelog.domain.runs.admission import admitted
-from statelog.domain.runs.request import Recovery, RunRequest, RunSpec
+from statelog.domain.runs.request import RunRequest, RunSpec
 from statelog.domain.runs.run import RUN, Run, start
-from statelog.domain.workflows.resources import Resource, Runtime, RuntimeBinding
+from statelog.domain.workflows.resources import Resource, Runtime, RuntimeBinding, Scope
 from statelog.domain.workflows.schedule_plan import Assignment, SchedulePlan
 from statelog.domain.workflows.workflow import (
     Activity,
@@ -41,7 +41,8 @@ FOREVER = "sleep 1000"
 def activity(id: str, line: str, **given) -> Activity:
     """An activity that runs a shell line."""
     command = Command(entrypoint="/bin/sh", arguments=("-c", line), **given.pop("command", {}))
-    return Activity(id, name=id, capabilities=("real",), command=command, **given)
+    given = {"name": id, "capabilities": ("real",), "activity_type_id": "t", **given}
+    return Activity(id, command=command, **given)
 
 
 def request(
@@ -59,32 +60,41 @@ def request(
     names = [each.id for each in activities]
     workflow = WorkflowVersion(
         "w-v1",
-        activities=tuple(activities),
+        workflow_id="w",
+        definition_hash="w-v1",
+        activities=tuple(replace(each, workflow_version_id="w-v1") for each in activities),
         dependencies=tuple(Dependency(after, before) for before, after in control),
         data_dependencies=tuple(DataDependency(a, b, "files", 1) for a, b in data),
     )
     assignments = [
         replace(
-            Assignment(name, "here", core_id="here-core-1", order_on_resource=at),
+            Assignment(name, "here", f"p-{name}", "p", "here-core-1", order_on_resource=at),
             **(assigned or {}).get(name, {}),
         )
         for at, name in enumerate(names)
     ]
-    machine = Resource(
-        "here", cpu_cores=cores, cpu_capacity=float(cores), price_per_second=price, schedulable=True
+    machines = (
+        machine("here", cpu_cores=cores, cpu_capacity=float(cores), price_per_second=price),
+        *given.pop("resources", ()),
     )
     return RunRequest(
         RunSpec(run_id, "p", "real", recovers_run_id=given.pop("recovers_run_id", "")),
-        SchedulePlan("p", workflow.id, assignments=tuple(assignments)),
+        SchedulePlan("p", workflow.id, "s", assignments=tuple(assignments)),
         workflow,
-        resources=(machine, *given.pop("resources", ())),
-        runtimes=(Runtime("local", driver="local", mode="execution"),),
-        runtime_bindings=(
-            RuntimeBinding("here", "local", True),
-            RuntimeBinding("there", "local", True),
-        ),
+        resources=machines,
+        execution_scope=Scope("s", "s", environment_version_ids=("e-v1",)),
+        runtimes=(LOCAL,),
+        runtime_bindings=tuple(RuntimeBinding(each.id, "local", True) for each in machines),
         **given,
     )
+
+
+def machine(id: str, **given) -> Resource:
+    """A machine that may be used."""
+    return Resource(id, "e-v1", schedulable=True, **given)
+
+
+LOCAL = Runtime("local", "e-v1", driver="local", mode="execution")
 
 
 class Lab:
@@ -143,4 +153,4 @@ class Lab:
         self.journal.close()
 
 
-__all__ = ["FOREVER", "Lab", "Recovery", "activity", "request"]
+__all__ = ["FOREVER", "LOCAL", "Lab", "activity", "machine", "request"]

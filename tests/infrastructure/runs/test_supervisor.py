@@ -21,7 +21,7 @@ from statelog.domain.runs.events import TaskKept
 from statelog.domain.runs.handle import HandleStatus
 from statelog.domain.runs.run import RUN, Run, RunStatus
 from statelog.domain.runs.task import TaskStatus
-from statelog.domain.workflows.resources import Link, Resource, Topology
+from statelog.domain.workflows.resources import Link, Topology
 from statelog.domain.workflows.workflow import Command, Policy
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.runs.handles.port import (
@@ -32,7 +32,7 @@ from statelog.infrastructure.runs.handles.port import (
     Seen,
     Spec,
 )
-from tests.infrastructure.runs.lab import FOREVER, Lab, activity
+from tests.infrastructure.runs.lab import FOREVER, Lab, activity, machine
 from tests.infrastructure.runs.place import soon
 
 DONE, FAILED, CANCELLED = TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED
@@ -544,7 +544,7 @@ def test_a_recovered_run_keeps_what_completed_and_runs_the_rest(lab: Lab):
 
 def test_a_transfer_over_a_link_has_its_price(lab: Lab):
     """The price per byte of the direct link between the two resources (3.4)."""
-    there = Resource("there", cpu_cores=1, cpu_capacity=1.0, schedulable=True)
+    there = machine("there", cpu_cores=1, cpu_capacity=1.0)
     link = Link("here", "there", bandwidth_bits_per_second=1e9, price_per_byte=0.5)
     run = lab.run(
         [activity("a", "printf 1234 > f"), activity("b", "cat f")],
