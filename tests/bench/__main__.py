@@ -13,7 +13,17 @@ from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
 
-from tests.bench import appending, auditing, crowd, growing, planning, replaying, stepping, syncs, takeover
+from tests.bench import (
+    appending,
+    auditing,
+    crowd,
+    growing,
+    planning,
+    replaying,
+    stepping,
+    syncs,
+    takeover,
+)
 from tests.bench.facts import facts
 from tests.bench.result import Line, table
 from tests.bench.rounds import Effort
