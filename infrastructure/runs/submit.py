@@ -9,6 +9,7 @@ from statelog.domain.aggregate import Change, Loaded, changed
 from statelog.domain.errors import Conflict, Invalid, NotFound
 from statelog.domain.queue.job import JOB, Job, keyed_id
 from statelog.domain.runs.request import RunRequest, RunSpec, checked
+from statelog.domain.workflows.complete import completed
 from statelog.domain.workflows.definitions import Record
 from statelog.domain.workflows.environments import embedded_environments
 from statelog.domain.workflows.resources import EnvironmentVersion
@@ -92,8 +93,9 @@ def _records(request: RunRequest) -> list[Record]:
 
 def resolved(definitions: Definitions, request: RunRequest) -> RunRequest:
     """The request with registered definitions in the place of embedded ones of their ids (P10)."""
-    plan = _registered(definitions.schedule_plan, request.plan.id) or request.plan
-    workflow = _registered(definitions.workflow, request.workflow.id) or request.workflow
+    plan = _registered(definitions.schedule_plan, request.plan.id) or completed(request.plan)
+    workflow = _registered(definitions.workflow, request.workflow.id)
+    workflow = workflow or completed(request.workflow)
     scope, topology = request.execution_scope, request.network_topology
     scope = _registered(definitions.scope, plan.execution_scope_id) or scope
     topology = _registered(definitions.topology, plan.network_topology_id) or topology
