@@ -23,6 +23,7 @@ from tests.bench import (
     stepping,
     syncs,
     takeover,
+    waking,
 )
 from tests.bench.facts import facts
 from tests.bench.result import Line, table
@@ -97,6 +98,7 @@ def _measured(folder: Path, *, quick: bool) -> list[Line]:
             lambda: [takeover.measure(folder, Effort(3, 15) if quick else Effort(9, 60))],
         ),
         ("audit", lambda: [auditing.measure(folder, quick=quick)]),
+        ("live", lambda: waking.measure(folder, quick=quick)),
     ]
     lines = []
     for name, task in tasks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.bench import appending, auditing, growing, replaying, stepping, syncs, takeover
+from tests.bench import appending, auditing, growing, replaying, stepping, syncs, takeover, waking
 from tests.bench.result import HEAD, Line, at_most, faster, table
 from tests.bench.rounds import Effort, interleaved, ratio
 from tests.house.repo import ROOT
@@ -72,6 +72,13 @@ def test_what_cannot_be_measured_is_said():
     assert "not installable" in table([line])
 
 
+def test_a_wait_ends_with_the_first_look_that_has_the_position():
+    """A look may have several commits, and one that came before the commit's end waited nothing."""
+    stamps = [(1, 0), (2, 5_000), (4, 21_000), (5, 20_000)]
+    committed = [(2, 3_000), (3, 11_000), (4, 20_000), (5, 30_000)]
+    assert list(waking._waits(committed, stamps)) == [2.0, 10.0, 1.0, 0.0]
+
+
 def test_the_page_about_speed_has_the_rows_that_are_printed():
     """Its table is what `make bench` printed: the same rows, in the same order, and goals."""
     text = PAGE.read_text(encoding="utf-8")
@@ -92,4 +99,7 @@ def test_the_page_about_speed_has_the_rows_that_are_printed():
         ("growth", f"a step of a chain of {growing.LONG:,}", f"<= {growing.LIMIT} x"),
         ("takeover", takeover.WORK, takeover.WANTED),
         ("audit", auditing.WORK, auditing.WANTED),
+        ("live", waking.HEARS, "no goal"),
+        ("live", waking.SHOWS, "no goal"),
+        ("live", waking.IDLES, waking.WANTED),
     ]
