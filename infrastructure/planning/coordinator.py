@@ -180,7 +180,7 @@ class _Run:
         self._planner = planner
         self.algorithm = algorithm
         self.now: Loaded[AlgorithmRun] = self._load()
-        self._tell_at = 0.0
+        self._tell_at = time.monotonic() + planner.tell_seconds
 
     def append(self, decision: Callable[..., Sequence[Any]], **given: Any) -> None:
         """Decide and commit. Raises `Refused` when the run was cancelled; that is kept (P1)."""

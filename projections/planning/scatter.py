@@ -114,8 +114,8 @@ def _bounds(values: Iterable[float]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """About five round values between two bounds."""
-    rough = (high - low) / 5
+    """About six round values between two bounds."""
+    rough = (high - low) / 6
     unit = 10.0 ** floor(log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * 0.999)
     return [round(at * step, 12) for at in range(ceil(low / step), floor(high / step) + 1)]
