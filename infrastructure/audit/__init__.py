@@ -1,4 +1,4 @@
-"""Checks of a whole log: that nothing in it was changed behind its back."""
+"""Checks of a whole log: that all of it was allowed, and nothing was changed behind its back."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statelog.infrastructure.audit.checkpoint import Checkpoint, parse_checkpoint
+    from statelog.infrastructure.audit.conformance import Audit, audit
     from statelog.infrastructure.audit.findings import Finding
     from statelog.infrastructure.audit.sealing import Verdict, seal, verify
     from statelog.infrastructure.audit.signing import Signed, check_signature
+    from statelog.infrastructure.audit.violations import Violation
 
 _HOMES = {
+    "Audit": "conformance",
     "Checkpoint": "checkpoint",
     "Finding": "findings",
     "Signed": "signing",
     "Verdict": "sealing",
+    "Violation": "violations",
+    "audit": "conformance",
     "check_signature": "signing",
     "parse_checkpoint": "checkpoint",
     "seal": "sealing",
@@ -23,10 +28,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "Audit",
     "Checkpoint",
     "Finding",
     "Signed",
     "Verdict",
+    "Violation",
+    "audit",
     "check_signature",
     "parse_checkpoint",
     "seal",

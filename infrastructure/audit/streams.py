@@ -114,13 +114,13 @@ class Root:
             why = f"{type(error).__name__}: {error}"
             self._tally.add(row, FOLDS, why, _but_none(stream.moved))
             return False
-        stream.state = after
+        moved, stream.state = stream.moved, after
         if after.status is not stream.status or stream.moved is None:
             self._move(row, stream, after.status)
         rules = subject.rules.get(type(event))
         if rules is not None:
             for rule in _broken(rules, before, event, stream.ids, after):
-                self._tally.add(row, rule.name, rule.says, _but_none(stream.moved))
+                self._tally.add(row, rule.name, rule.says, _but_none(moved))
         return True
 
     def _illegal(self, row: Row, stream: _Stream, error: IllegalTransition) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from functools import cache
 from random import Random
@@ -12,13 +13,23 @@ import pytest
 from statelog.domain.execution import invariants, rulebook
 from statelog.infrastructure.audit import envelope, streams
 from statelog.infrastructure.audit.conformance import audit_rows
+from statelog.infrastructure.audit.rules import load
+from statelog.infrastructure.cli.all_rules import RULEBOOKS
 from statelog.infrastructure.store.row import Row
+from tests.house.repo import ROOT
 from tests.infrastructure.audit.forging import FORGERIES, Log
 from tests.infrastructure.audit.legal import legal, rules
 
 TRIES = 200
 LONG = 300 if os.environ.get("STATELOG_SHORT") else 10_000
 LOGS = 60
+FRAMEWORK = {
+    value
+    for module in (envelope, streams)
+    for name, value in vars(module).items()
+    if name.isupper() and isinstance(value, str) and not name.startswith("_")
+}
+"""Rules of every log, whatever it is about."""
 
 
 @cache
@@ -69,14 +80,8 @@ def test_every_rule_has_a_forgery():
     """But one, which no log can break: `evolve` writes outcome and token as one."""
     named = {rule.name for family in rulebook.RULEBOOK.families for rule in family.rules}
     named |= {rule.name for each in rulebook.RULEBOOK.aggregates for rule in each.rules}
-    framework = {
-        value
-        for module in (envelope, streams)
-        for name, value in vars(module).items()
-        if name.isupper() and isinstance(value, str) and not name.startswith("_")
-    }
     of_dumps = {envelope.LINES}
-    assert set(FORGERIES.values()) == (named | framework) - {invariants.TOGETHER} - of_dumps
+    assert set(FORGERIES.values()) == (named | FRAMEWORK) - {invariants.TOGETHER} - of_dumps
 
 
 def test_what_happens_in_legal_logs():
@@ -84,3 +89,17 @@ def test_what_happens_in_legal_logs():
     seen = Counter(row.name for log in logs() for row in log)
     assert len(seen) >= 20
     assert seen["execution.plan.request_finished"] >= 30
+
+
+def test_the_page_names_every_rule():
+    """docs/how-to/audit-a-log.md lists each, but the model's, which their own page has."""
+    page = (ROOT / "docs" / "how-to" / "audit-a-log.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (.+?) \|", page.split("## What is checked")[1], re.M)
+    book = load(RULEBOOKS).book
+    rules = [rule for each in book.aggregates for rule in each.rules]
+    rules += [rule for family in book.families for rule in family.rules]
+    declared = {rule.name for rule in rules} - {rule.name for rule in invariants.RULES}
+    assert len({rule.name for rule in rules}) == len(rules)
+    assert all(rule.says for rule in rules)
+    named = [each for each in told if each != "rule" and not each.startswith("---")]
+    assert sorted(named) == sorted(declared | FRAMEWORK)
