@@ -30,7 +30,8 @@ _KINDS = {
     list: "a list",
     dict: "an object",
 }
-_BLANK: Final[tuple[Any, ...]] = ("", (), {}, [])
+_NUMBERS: Final = frozenset({bool, int, float})
+_ATOMS: Final = _NUMBERS | {str, type(None)}
 
 
 def read(kind: type[T], document: Any, where: str = "") -> T:
@@ -69,6 +70,7 @@ class _Shape:
         self._fields: dict[str, Field[Any]] = {camel(each.name): each for each in fields(cls)}
         hints = get_type_hints(cls)
         self._readers = {key: _reader_of(hints[each.name]) for key, each in self._fields.items()}
+        self._names = [(key, each.name) for key, each in self._fields.items()]
         self._needed = [
             key
             for key, each in self._fields.items()
@@ -94,10 +96,13 @@ class _Shape:
 
     def show(self, record: Any) -> dict[str, Any]:
         """The JSON object of an instance."""
-        shown = {}
-        for key, each in self._fields.items():
-            value = _plain(getattr(record, each.name))
-            if value is not None and value not in _BLANK:
+        shown, values = {}, vars(record)
+        for key, name in self._names:
+            value = values[name]
+            kind = type(value)
+            if kind not in _ATOMS:
+                value = _plain(value)
+            if value or kind in _NUMBERS:
                 shown[key] = value
         return shown
 
@@ -264,12 +269,11 @@ def _below(part: str, error: Malformed) -> Malformed:
 
 def _plain(value: Any) -> Any:
     """A value of a record as JSON."""
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value):
-        return show(value)
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is tuple or kind is list:
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
+    return value.value if isinstance(value, Enum) else show(value)
