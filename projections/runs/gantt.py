@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -125,8 +126,14 @@ def _lanes(comparison: Entry) -> list[Row]:
         seen.setdefault(there, []).extend(_bar(entry, "observed", _look(entry, critical)))
     return [
         Row(*lane, _tracks(planned.get(lane, [])), _tracks(seen.get(lane, [])))
-        for lane in sorted(planned.keys() | seen.keys())
+        for lane in sorted(planned.keys() | seen.keys(), key=_natural)
     ]
+
+
+def _natural(lane: Lane) -> list[tuple[str, int]]:
+    """Numbers in names count as numbers: core 2 comes before core 10."""
+    parts = re.findall(r"(\D*)(\d*)", "/".join(lane))
+    return [(text, int(digits or 0)) for text, digits in parts]
 
 
 def _look(entry: Entry, critical: set[str]) -> str:

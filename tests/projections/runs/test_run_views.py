@@ -334,6 +334,16 @@ def test_overlapping_bars_get_tracks_of_their_own():
     assert len(tops) == 2
 
 
+def test_lanes_are_in_the_order_of_their_numbers():
+    """Core 2 comes before core 10."""
+    many = [Placed(f"a{n}", "m", core_id=f"core-{n}", predicted_finish_at=1.0) for n in (10, 2, 1)]
+    root = drawn([replace(BEGUN, activities=tuple(many))])
+    labels = [each.text for each in root.iter(f"{SVG}text")]
+    assert [each for each in labels if each and each.startswith("core")] == [
+        *("core-1", "core-2", "core-10")
+    ]
+
+
 def test_any_name_can_be_drawn():
     """Nothing of a name becomes markup, and a run of which nothing is known is drawn too."""
     odd = replace(BEGUN, activities=(Placed("<a&\"'>", "<m>", name="<b>" * 40),))
