@@ -6,7 +6,7 @@ and its families, the rules that hold between streams below one root.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,6 +18,10 @@ T = TypeVar("T")
 
 Ids = tuple[str, ...]
 """The parts of a stream name that a pattern such as `plan/{}/attempt/{}` leaves open, decoded."""
+
+
+Meta = Mapping[str, Any]
+"""The metadata of an envelope, empty when it has none."""
 
 
 class Rule(NamedTuple):
@@ -46,12 +50,15 @@ class Entity:
 class Audited(Generic[T]):
     """An aggregate, the rules that its own events keep, and the things inside it.
 
-    Rules get its states, and the `Ids` of its stream as whose event it is.
+    Rules get its states, and the `Ids` of its stream as whose event it is. A stream that `spares`
+    names by the metadata of its first event keeps to the lifecycle alone: neither these rules nor
+    those of a family are for it.
     """
 
     aggregate: Aggregate[T]
     rules: tuple[Rule, ...] = ()
     entities: tuple[Entity, ...] = ()
+    spares: Callable[[Meta], bool] = lambda meta: False
 
     @property
     def pattern(self) -> str:

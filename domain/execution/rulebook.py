@@ -225,11 +225,19 @@ def _execution_of(ids: Ids) -> str | None:
     return ids[1] if len(ids) > 1 else None
 
 
+IMPORTED: Final = "imported"
+"""The metadata of events that came in from elsewhere: such attempts never had the slot (D20)."""
+
 RULEBOOK: Final = Rulebook(
     (
         Audited(PLAN, _PLAN_RULES),
         Audited(SLOT, _SLOT_RULES),
-        Audited(ATTEMPT, _ATTEMPT_RULES, (Entity(STEP, lambda event: str(event.step_id)),)),
+        Audited(
+            ATTEMPT,
+            _ATTEMPT_RULES,
+            (Entity(STEP, lambda event: str(event.step_id)),),
+            spares=lambda meta: IMPORTED in meta,
+        ),
     ),
     (
         Family(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import orjson
+
 from statelog.domain.errors import IllegalTransition
 from statelog.domain.event import Event
-from statelog.domain.rulebook import Ids, Rule
+from statelog.domain.rulebook import Ids, Meta, Rule
 from statelog.infrastructure.audit.envelope import VERSIONS, Envelopes
 from statelog.infrastructure.audit.rules import Kin, Rules, Subject
 from statelog.infrastructure.audit.violations import Shown, Tally, shown
@@ -22,14 +24,15 @@ FOLDS: Final = "the fold takes every event"
 class _Stream:
     """One stream: how far it is, and its aggregate's state while payloads are there to fold."""
 
-    __slots__ = ("ids", "last", "moved", "opaque", "state", "status", "subject")
+    __slots__ = ("ids", "last", "moved", "opaque", "spared", "state", "status", "subject")
 
-    def __init__(self, found: tuple[Subject, Ids] | None) -> None:
+    def __init__(self, found: tuple[Subject, Ids] | None, meta: Meta) -> None:
         self.subject: Subject | None = None if found is None else found[0]
         self.ids: Ids = () if found is None else found[1]
         self.last: Shown | None = None
         self.moved: Shown | None = None
         self.opaque = False
+        self.spared = self.subject is not None and self.subject.audited.spares(meta)
         self.state = None if self.subject is None else self.subject.aggregate.blank
         self.status = None if self.state is None else self.state.status
 
@@ -64,15 +67,17 @@ class Root:
             self._unread(row, stream, stream.subject)
         elif row.name not in stream.subject.names:
             self._foreign(row, stream, stream.subject)
-        elif self._fold(row, event, stream, stream.subject) and self._kin is not None:
-            self._between(row, event, stream, self._kin)
+        elif self._fold(row, event, stream, stream.subject):
+            kin = None if stream.spared else self._kin
+            if kin is not None:
+                self._between(row, event, stream, kin)
 
     def _begin(self, row: Row) -> _Stream:
         found = self._rules.subject(row.stream)
         if not self._streams:
             self._kin = self._rules.kin(row.stream)
             self._history = None if self._kin is None else self._kin.family.blank
-        stream = self._streams[row.stream] = _Stream(found)
+        stream = self._streams[row.stream] = _Stream(found, _meta(row))
         if found is None:
             self._tally.add(row, OWNERS, "no declared aggregate has streams of this form")
         return stream
@@ -118,7 +123,7 @@ class Root:
         if after.status is not stream.status or stream.moved is None:
             self._move(row, stream, after.status)
         rules = subject.rules.get(type(event))
-        if rules is not None:
+        if rules is not None and not stream.spared:
             for rule in _broken(rules, before, event, stream.ids, after):
                 self._tally.add(row, rule.name, rule.says, _but_none(moved))
         return True
@@ -150,6 +155,14 @@ class Root:
         self._history = after
         if kind in kin.telling:
             self._told[kind] = shown(row)
+
+
+def _meta(row: Row) -> Meta:
+    try:
+        meta = orjson.loads(row.meta) if row.meta else {}
+    except orjson.JSONDecodeError:
+        return {}
+    return meta if isinstance(meta, dict) else {}
 
 
 def _but_none(moved: Shown | None) -> tuple[Shown, ...]:

@@ -17,7 +17,7 @@ from statelog.infrastructure.audit.rules import load
 from statelog.infrastructure.cli.all_rules import RULEBOOKS
 from statelog.infrastructure.store.row import Row
 from tests.house.repo import ROOT
-from tests.infrastructure.audit.forging import FORGERIES, Log
+from tests.infrastructure.audit.forging import FORGERIES, Log, renumbered
 from tests.infrastructure.audit.legal import legal, rules
 
 TRIES = 200
@@ -103,3 +103,16 @@ def test_the_page_names_every_rule():
     assert all(rule.says for rule in rules)
     named = [each for each in told if each != "rule" and not each.startswith("---")]
     assert sorted(named) == sorted(declared | FRAMEWORK)
+
+
+def test_an_imported_attempt_never_had_the_slot():
+    """Its envelope says so; the lifecycle still holds for it, the rules of plans do not."""
+    rows = legal("imported", 120)
+    attempts = [row for row in rows if "/attempt/" in row.stream]
+    assert attempts
+    alone = renumbered(attempts)
+    assert audit_rows(alone, rules()).counts[invariants.NEVER_STARTS] >= 1
+    stamped = renumbered(row._replace(meta='{"imported":"spool"}') for row in attempts)
+    assert audit_rows(stamped, rules()).good
+    twice = renumbered([stamped[0], *stamped])
+    assert streams.TRANSITIONS in audit_rows(twice, rules()).counts
