@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statelog.domain.aggregate import Change, Loaded
-from statelog.domain.errors import Conflict
+from statelog.domain.errors import Conflict, StoreError
 from statelog.domain.runs import activities
 from statelog.domain.runs.events import Placed, TaskInterruptRequested
 from statelog.domain.runs.request import RunRequest
@@ -27,10 +25,10 @@ from statelog.domain.workflows.durations import lane_count
 from statelog.infrastructure.holders import Holder, Holders
 from statelog.infrastructure.journal import TRIES, Journal
 from statelog.infrastructure.runs import recording
-from statelog.infrastructure.runs.handles.port import Runtime, Seen
+from statelog.infrastructure.runs.attention import Attention
+from statelog.infrastructure.runs.handles.port import Runtime
 from statelog.infrastructure.runs.operations import (
     Found,
-    Looked,
     Missed,
     Operations,
     Prepared,
@@ -44,15 +42,6 @@ log = logging.getLogger("statelog.runs.supervisor")
 
 MOST_STARTS: Final = 8
 MOST_LOOKS: Final = 16
-TIMES: Final = 3
-"""So many failed inspections in a row fail a handle (U11), and so many failed stops."""
-
-LOOK_S: Final = 1.0
-"""How often an activity is looked at whose end nothing tells."""
-
-SURE_S: Final = 10.0
-"""How often one is looked at although its end would tell itself."""
-
 _TURN_S: Final = 0.5
 
 Launch = Callable[[], None]
@@ -116,11 +105,7 @@ class Supervisor:
         self._guard = threading.Lock()
         self._arrived: list[tuple[str, Found]] = []
         self._busy: set[str] = set()
-        self._misses: Counter[str] = Counter()
-        self._unstopped: Counter[str] = Counter()
-        self._doomed: dict[str, str] = {}
-        self._asked: set[str] = set()
-        self._due: dict[str, float] = {}
+        self._attention = Attention()
         self._failing = False
         self._heard = False
 
@@ -138,9 +123,9 @@ class Supervisor:
             self._listening(),
         ):
             while not self._turn():
-                self._waiting.wait(self._patience_s())
-                for activity_id in self._waiting.over:
-                    self._due[activity_id] = 0.0
+                patience_s = self._attention.patience_s(self._loaded.state, self._busy)
+                self._waiting.wait(min(_TURN_S, patience_s))
+                self._attention.over(self._waiting.over)
         return self._loaded
 
     @contextmanager
@@ -153,9 +138,14 @@ class Supervisor:
         ) as follower:
 
             def listen() -> None:
-                for _ in follower.events(ended.is_set):
-                    self._heard = True
-                    self._waiting.wake()
+                while not ended.is_set():
+                    try:
+                        for _ in follower.events(ended.is_set):
+                            self._heard = True
+                            self._waiting.wake()
+                    except StoreError as error:
+                        log.warning("run %s: requests are not heard: %s", stream, error)
+                        ended.wait(_TURN_S)
 
             thread = threading.Thread(target=listen, name="run interrupts", daemon=True)
             thread.start()
@@ -173,7 +163,8 @@ class Supervisor:
             self._reload()
         with self._guard:
             arrived = tuple(self._arrived)
-        self._count(arrived)
+        for activity_id, found in arrived:
+            self._attention.note(activity_id, found, self._watch)
         launches = self._recorded(arrived)
         with self._guard:
             del self._arrived[: len(arrived)]
@@ -237,8 +228,8 @@ class Supervisor:
             activity_id,
             found,
             cause=self._cause(change),
-            doom=self._doomed.get(activity_id, ""),
-            given_up=self._unstopped[activity_id] >= TIMES,
+            doom=self._attention.doom(activity_id),
+            given_up=self._attention.given_up(activity_id),
             at=now(),
         )
 
@@ -260,20 +251,11 @@ class Supervisor:
 
     def _attend(self) -> None:
         """Stop what is to stop, and look at what is due."""
-        run, at = self._loaded.state, time.monotonic()
-        for activity_id in run.live:
-            if activity_id in self._busy:
-                continue
-            unwanted = run.tasks[activity_id].interrupted or activity_id in self._doomed
-            unwanted = unwanted or self._failing
-            at_once = unwanted and activity_id not in self._asked
-            if not at_once and self._due.get(activity_id, 0.0) > at:
-                continue
-            if unwanted:
-                self._asked.add(activity_id)
-            wish = self._outside.stop if unwanted else self._outside.look
+        run = self._loaded.state
+        for activity_id, stop in self._attention.next(run, self._busy, self._failing):
+            wish = self._outside.stop if stop else self._outside.look
             work = partial(wish, run.placed[activity_id], run.handle(activity_id).runtime_id)
-            self._submit(self._lookers, activity_id, work, partial(Missed, stopping=unwanted))
+            self._submit(self._lookers, activity_id, work, partial(Missed, stopping=stop))
 
     def _submit(
         self,
@@ -294,27 +276,6 @@ class Supervisor:
         self._busy.add(activity_id)
         pool.submit(work).add_done_callback(done)
 
-    def _count(self, arrived: tuple[tuple[str, Found], ...]) -> None:
-        """Keep count of what failed in a row, and of when to look again."""
-        for activity_id, found in arrived:
-            if isinstance(found, Missed):
-                self._missed(activity_id, found)
-            elif isinstance(found, Looked):
-                self._misses.pop(activity_id, None)
-                self._unstopped.pop(activity_id, None)
-                watched = found.observation.seen is Seen.RUNNING and self._watch(activity_id)
-                self._due[activity_id] = time.monotonic() + (SURE_S if watched else LOOK_S)
-
-    def _missed(self, activity_id: str, found: Missed) -> None:
-        self._due[activity_id] = time.monotonic() + LOOK_S
-        if found.stopping:
-            self._unstopped[activity_id] += 1
-            return
-        self._misses[activity_id] += 1
-        if self._misses[activity_id] >= TIMES:
-            why = f"{TIMES} inspections in a row failed: {found.why}"
-            self._doomed.setdefault(activity_id, why)
-
     def _watch(self, activity_id: str) -> bool:
         """Be woken at its end; whether that can be."""
         if activity_id in self._waiting:
@@ -326,12 +287,6 @@ class Supervisor:
             return False
         self._waiting.add(activity_id, descriptor)
         return True
-
-    def _patience_s(self) -> float:
-        """Until something is due, and never so long that a wish to stop waits for it."""
-        live = [each for each in self._loaded.state.live if each not in self._busy]
-        due = min((self._due.get(each, 0.0) for each in live), default=float("inf"))
-        return max(0.0, min(_TURN_S, due - time.monotonic()))
 
     def _reload(self) -> None:
         self._heard = False

@@ -150,7 +150,8 @@ def test_a_stopped_process_is_ended_too(place: Place):
     started = place.start("a", FOREVER)
     os.kill(int(started.external_id), signal.SIGSTOP)
     assert place.runtime.inspect(place.ref("a")).seen is Seen.RUNNING
-    assert place.runtime.stop(place.ref("a")).seen is Seen.STOPPED
+    found = place.runtime.stop(place.ref("a"))
+    assert (found.seen, found.metadata["signal"]) == (Seen.STOPPED, "SIGTERM")
 
 
 def test_a_stop_of_what_ended_by_itself_tells_how_it_ended(place: Place):
@@ -185,9 +186,10 @@ def test_what_a_command_leaves_running_is_ended_with_it(place: Place):
 
 def test_a_killed_shim_takes_its_command_along(place: Place):
     """Its death is the command's; what is left is found by its mark and ended by the next look."""
-    place.start("a", f"(setsid {FOREVER} &) ; {FOREVER} & {FOREVER}")
+    started = place.start("a", f"(setsid {FOREVER} &) ; {FOREVER} & {FOREVER}")
     soon(lambda: len(place.alive()) >= 4)
     os.kill(place.told("a", "shim.json")["pid"], signal.SIGKILL)
+    soon(lambda: not lives(int(started.external_id)))
     found = place.ended("a")
     assert (found.seen, found.exit_code) == (Seen.FAILED, None)
     assert found.failure.startswith("the process that watched over the command was ended")
@@ -228,6 +230,17 @@ def test_a_pid_that_became_another_process_is_never_signalled(place: Place):
         assert place.runtime.watch(place.ref("a")) is None
         assert other.poll() is None
         other.kill()
+
+
+def test_a_signal_is_for_one_process_and_no_later_one():
+    """Another start time under the same pid is another process."""
+    import subprocess
+
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        ticks = shim.start_ticks(other.pid)
+        shim.send(other.pid, ticks - 1, signal.SIGKILL)
+        shim.send(other.pid, ticks, signal.SIGTERM)
+        assert other.wait(20) == -signal.SIGTERM
 
 
 def test_a_descriptor_tells_the_end(place: Place):

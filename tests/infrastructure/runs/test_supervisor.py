@@ -32,6 +32,8 @@ from statelog.infrastructure.runs.handles.port import (
     Seen,
     Spec,
 )
+from statelog.infrastructure.runs.operations import Prepared, Unprepared
+from statelog.infrastructure.runs.supervisor import Supervisor
 from tests.infrastructure.runs.lab import FOREVER, Lab, activity, machine
 from tests.infrastructure.runs.place import soon
 
@@ -226,6 +228,24 @@ def test_a_sibling_that_cannot_be_stopped_failed_with_the_stop_error(lab: Lab):
     assert run.end.reason == "activity bad failed: exit code 1"
 
 
+def test_nothing_is_started_beside_a_failure_that_arrives_with_it(lab: Lab):
+    """What is ready to start is judged after what failed, in whatever order both arrived."""
+    asked = lab.request([activity("a", "true"), activity("b", "true")])
+    lab.begin(asked)
+    for activity_id in "ab":
+        for decision in (activities.queue_task, activities.prepare_task):
+            another(lab, decision, activity_id=activity_id, at=1.0)
+    loaded = lab.journal.load(RUN, lab.run_id)
+    supervisor = Supervisor(lab.journal, loaded, asked, "test", lab.stop)
+    place = lab.file("a", "x").parent
+    ready = Prepared(Spec(Ref(lab.run_id, "a"), "here", "local", 1, ("true",), {}, place), ())
+    launches: list = []
+    change = supervisor._decided((("a", ready), ("b", Unprepared("no"))), launches)
+    assert launches == []
+    assert "a" not in change.state.handles
+    assert change.state.end.reason == "activity b failed: start activity: no"
+
+
 def test_two_failures_at_once_name_the_first(lab: Lab):
     """The later one is a failure too, and not what the run says."""
     run = lab.run([activity("b", "sleep 0.1; exit 1"), activity("a", "sleep 0.1; exit 2")])
@@ -388,6 +408,19 @@ def test_an_interrupted_activity_is_stopped_and_the_rest_goes_on(lab: Lab):
         another(lab, activities.interrupt, activity_id="other", at=3.0)
 
 
+def test_a_request_to_interrupt_is_heard_while_nothing_else_happens(lab: Lab):
+    """Planning case 67: the supervisor follows the log, and does not wait for its next commit."""
+    asked = lab.request([activity("a", FOREVER)])
+    lab.begin(asked)
+    thread, result = in_background(lab, asked)
+    soon(lambda: lab.state().tasks["a"].status is TaskStatus.RUNNING)
+    another(lab, activities.interrupt, activity_id="a", at=1.0)
+    thread.join(20)
+    lab.stop.set()
+    thread.join()
+    assert statuses(result[0]) == {"a": CANCELLED}
+
+
 def test_three_failed_inspections_in_a_row_fail_a_handle(lab: Lab):
     """U11: what runs is stopped before. The start that nobody heard of is the first of them."""
 
@@ -417,9 +450,10 @@ def test_two_failed_inspections_are_forgiven(lab: Lab):
             raise RuntimeFailure("no answer")
         return go()
 
-    Wrapped(lab, start=started_and_lost, inspect=lost)
+    wrapped = Wrapped(lab, start=started_and_lost, inspect=lost)
     run = lab.run([activity("a", "true")])
     assert run.status is RunStatus.COMPLETED
+    assert wrapped.of("stop") == []
 
 
 def test_a_stop_from_outside_is_a_failure(lab: Lab):
