@@ -82,9 +82,14 @@ def lane_count(resource: Resource) -> int:
 
 def lanes(resource: Resource) -> tuple[tuple[str, str], ...]:
     """The (core, slot) ids of a resource's lanes; one slot for an opaque batch target."""
+    return tuple(lane(resource, number) for number in range(lane_count(resource)))
+
+
+def lane(resource: Resource, number: int) -> tuple[str, str]:
+    """The (core, slot) ids of one lane, counted from 0."""
     if opaque(resource):
-        return (("", f"{resource.id}-slot"),)
-    return tuple((f"{resource.id}-core-{n}", "") for n in range(1, lane_count(resource) + 1))
+        return "", f"{resource.id}-slot"
+    return f"{resource.id}-core-{number + 1}", ""
 
 
 def schedulable(resources: Iterable[Resource], scope: Scope) -> tuple[Resource, ...]:

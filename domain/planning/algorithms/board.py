@@ -17,8 +17,9 @@ class Board:
 
     __slots__ = ("_boot", "_container", "_count", "_size", "_tree", "_used")
 
-    def __init__(self, resource: Resource) -> None:
-        self._count = lane_count(resource)
+    def __init__(self, resource: Resource, most: int) -> None:
+        """At most so many lanes are looked at: those that many activities can use."""
+        self._count = min(lane_count(resource), max(1, most))
         self._boot = resource.boot_overhead_seconds
         self._container = resource.container_overhead_seconds
         self._size = 1 << (self._count - 1).bit_length()

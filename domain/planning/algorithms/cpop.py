@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from statelog.domain.planning.algorithms.growing import Growing, Ready
 from statelog.domain.planning.algorithms.port import Algorithm, Object, Report
-from statelog.domain.planning.algorithms.setting import Setting, plan, setting
+from statelog.domain.planning.algorithms.setting import Setting, plan, setting, total
 from statelog.domain.planning.algorithms.transfers import Transfers
 from statelog.domain.planning.problem import Problem
 from statelog.domain.workflows.schedule_plan import SchedulePlan
@@ -27,7 +27,7 @@ def plans(problem: Problem, configuration: Object, report: Report) -> Iterator[S
 def path_lengths(given: Setting, transfers: Transfers) -> list[float]:
     """The longest path of mean durations and transfers through each activity."""
     means = [
-        sum(seconds[r] for r in places) / len(places)
+        total(seconds[r] for r in places) / len(places)
         for seconds, places in zip(given.seconds, given.places, strict=True)
     ]
     latency, per_byte = transfers.means()
@@ -60,7 +60,7 @@ def _home(given: Setting, path: list[int]) -> int:
 
     def value(r: int) -> tuple[int, float]:
         held = [given.seconds[at][r] for at in path if r in given.places[at]]
-        return -len(held), sum(held)
+        return -len(held), total(held)
 
     return min(range(len(given.resources)), key=value)
 

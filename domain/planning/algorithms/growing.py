@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from statelog.domain.planning.algorithms.board import Board
 from statelog.domain.planning.algorithms.setting import Placement, Setting
 from statelog.domain.planning.algorithms.transfers import Transfers, unreachable
 
@@ -16,7 +15,7 @@ class Growing:
     def __init__(self, given: Setting) -> None:
         self.given = given
         self.transfers = Transfers(given)
-        self.boards = [Board(resource) for resource in given.resources]
+        self.boards = given.boards()
         self.placed: list[Placement] = []
         self._done: dict[int, Placement] = {}
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from statelog.domain.planning.algorithms.board import Board
 from statelog.domain.planning.algorithms.port import Algorithm, Object, Report
-from statelog.domain.planning.algorithms.setting import Placement, Setting, plan, setting
+from statelog.domain.planning.algorithms.setting import Placement, Setting, plan, setting, total
 from statelog.domain.planning.problem import Problem
 from statelog.domain.workflows.network import Network, link_seconds
 from statelog.domain.workflows.schedule_plan import SchedulePlan
@@ -30,7 +29,7 @@ def upward_ranks(given: Setting) -> list[float]:
     ranks = [0.0] * len(given.activities)
     for at in reversed(range(len(ranks))):
         seconds = given.seconds[at]
-        mean = sum(seconds) / len(seconds)
+        mean = total(seconds) / len(seconds)
         ranks[at] = mean + max((ranks[below] for below in given.after[at]), default=0.0)
     return ranks
 
@@ -42,7 +41,7 @@ def by_rank(given: Setting) -> list[int]:
 
 
 def _placements(given: Setting, direct: Direct, report: Report) -> Iterator[Placement]:
-    boards = [Board(resource) for resource in given.resources]
+    boards = given.boards()
     done: list[Placement | None] = [None] * len(given.activities)
     makespan = cost = 0.0
     for count, at in enumerate(by_rank(given), start=1):

@@ -47,7 +47,7 @@ def plans(problem: Problem, configuration: Object, report: Report) -> Iterator[S
     given = setting(problem)
     transfers = Transfers(given)
     keep = option_count(configuration)
-    partials = [Partial(tuple(Board(resource) for resource in given.resources), PMap())]
+    partials = [Partial(tuple(given.boards()), PMap())]
     for count, at in enumerate(by_rank(given), start=1):
         options = [option for base in partials for option in _options(given, transfers, base, at)]
         if not options:

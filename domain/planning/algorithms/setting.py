@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from math import isfinite
+from operator import add
 from typing import NamedTuple
 
 from statelog.domain.errors import Invalid
+from statelog.domain.planning.algorithms.board import Board
 from statelog.domain.planning.problem import Problem
 from statelog.domain.planning.ranking import feasible
-from statelog.domain.workflows.durations import duration, fits, lanes, profile_table, selector
+from statelog.domain.workflows.durations import Profiles, duration, fits, profile_table, selector
+from statelog.domain.workflows.durations import lane as lane_ids
 from statelog.domain.workflows.graph import (
     bytes_between,
     predecessors,
@@ -53,12 +58,26 @@ class Setting:
         """The price of the seconds an activity takes on a resource."""
         return self.seconds[activity][resource] * self.resources[resource].price_per_second
 
+    def boards(self) -> list[Board]:
+        """The lanes of each resource, all unused."""
+        return [Board(resource, len(self.activities)) for resource in self.resources]
+
+
+def total(numbers: Iterable[float]) -> float:
+    """The sum from left to right, the same on every Python: since 3.12 `sum` corrects itself."""
+    return reduce(add, numbers, 0.0)
+
 
 def setting(problem: Problem) -> Setting:
     """Number a problem. Raises `Invalid` for a cycle, or when nothing can hold an activity."""
     resources = problem.schedulable
     if not resources:
         raise Invalid("resources", f"none in scope {problem.scope.id!r} is schedulable")
+    for resource in resources:
+        if not all(map(isfinite, _figures(resource))):
+            raise Invalid(
+                "resources", f"{resource.id!r} has an overhead or price that is not finite"
+            )
     order = topological_order(problem.workflow)
     by_id = {activity.id: activity for activity in problem.workflow.activities}
     number = {activity_id: at for at, activity_id in enumerate(order)}
@@ -75,9 +94,21 @@ def setting(problem: Problem) -> Setting:
             for here in order
         ),
         after=tuple(tuple(number[below] for below in after[here]) for here in order),
-        seconds=tuple(tuple(duration(a, r, profiles) for r in resources) for a in activities),
+        seconds=tuple(tuple(_seconds(a, r, profiles) for r in resources) for a in activities),
         places=tuple(_places(activity, resources) for activity in activities),
     )
+
+
+def _figures(resource: Resource) -> tuple[float, ...]:
+    overheads = (resource.boot_overhead_seconds, resource.container_overhead_seconds)
+    return (*overheads, resource.price_per_second)
+
+
+def _seconds(activity: Activity, resource: Resource, profiles: Profiles) -> float:
+    taken = duration(activity, resource, profiles)
+    if not isfinite(taken):
+        raise Invalid("activities", f"{activity.id!r} takes no finite time on {resource.id!r}")
+    return taken
 
 
 def _places(activity: Activity, resources: tuple[Resource, ...]) -> tuple[int, ...]:
@@ -107,7 +138,9 @@ def plan(
     plan_id = f"{algorithm}-{number}"
     assignments = _assignments(given, plan_id, placements)
     makespan = max((a.predicted_finish_at for a in assignments), default=0.0)
-    cost = sum((a.predicted_cost for a in assignments), 0.0)
+    cost = total(a.predicted_cost for a in assignments)
+    if not (isfinite(makespan) and isfinite(cost)):
+        raise Invalid("workflow", "its makespan or cost is not finite on these resources")
     within = feasible(makespan, cost, problem.deadline_seconds, problem.budget)
     told = list(warnings)
     return SchedulePlan(
@@ -129,13 +162,12 @@ def plan(
 def _assignments(
     given: Setting, plan_id: str, placements: Iterable[Placement]
 ) -> tuple[Assignment, ...]:
-    ids = [lanes(resource) for resource in given.resources]
     orders: dict[tuple[int, int], int] = {}
     assignments = []
     for placed in placements:
         activity = given.activities[placed.activity]
         lane = (placed.resource, placed.lane)
-        core, slot = ids[placed.resource][placed.lane]
+        core, slot = lane_ids(given.resources[placed.resource], placed.lane)
         assignments.append(
             Assignment(
                 activity_id=activity.id,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import inf
 
 from statelog.domain.errors import Invalid
-from statelog.domain.planning.algorithms.setting import Setting
+from statelog.domain.planning.algorithms.setting import Setting, total
 from statelog.domain.workflows.network import Network, Route
 
 
@@ -49,7 +49,7 @@ class Transfers:
             if source != target and line[0] < inf
         ]
         count = max(1, len(lines))
-        return sum(line[0] for line in lines) / count, sum(line[1] for line in lines) / count
+        return total(line[0] for line in lines) / count, total(line[1] for line in lines) / count
 
 
 def _row(network: Network, source: str, ids: list[str], payload: float) -> list[Route | None]:
@@ -62,11 +62,13 @@ def _line(route: Route | None) -> tuple[float, float]:
     if route is None:
         return inf, 0.0
     links = [link for link in route.links if link.bandwidth_bits_per_second > 0]
-    latency = sum((link.latency_seconds for link in links), 0.0)
-    return latency, sum((8 / link.bandwidth_bits_per_second for link in links), 0.0)
+    latency = total(link.latency_seconds for link in links)
+    return latency, total(8 / link.bandwidth_bits_per_second for link in links)
 
 
 def unreachable(given: Setting, activity: int) -> Invalid:
     """The error for an activity whose input cannot be brought to any resource that holds it."""
     name = given.activities[activity].id
-    return Invalid("networkTopology.links", f"no route brings the input of {name!r} anywhere")
+    return Invalid(
+        "networkTopology.links", f"no route brings the input of {name!r} anywhere in finite time"
+    )

@@ -311,3 +311,29 @@ def test_generated_graphs_have_the_size_they_are_asked_for(shape):
         flow = SHAPES[shape](size)
         assert len(topological_order(flow)) == size
         assert len(edges(flow)) < 5 * size
+
+
+@EACH
+def test_a_resource_of_a_billion_cores_costs_no_more_than_the_activities_can_use(name):
+    huge = resource("huge", 10**18)
+    (plan, *_) = plans(name, problem(random_graph(40), (huge,)))
+    assert plan.predicted.makespan_seconds < 1e6
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("seconds", "place"),
+    [
+        (1e308, {"compute_speedup": 1e-9}),
+        (1e308, {"compute_speedup": 1.0}),
+        (1e300, {"price_per_second": 1e300}),
+        (1.0, {"boot_overhead_seconds": float("inf")}),
+        (1.0, {"container_overhead_seconds": float("inf")}),
+        (1.0, {"price_per_second": float("nan")}),
+    ],
+)
+def test_what_is_beyond_all_measure_is_no_plan(name, seconds, place):
+    """Neither endless planning nor a plan that cannot be stored."""
+    flow = workflow(dict.fromkeys("abc", seconds), list(pairwise("abc")))
+    with pytest.raises(Invalid, match="finite"):
+        plans(name, problem(flow, (resource("r", **place),)))

@@ -31,7 +31,8 @@ TIMES = st.integers(0, 12).map(lambda n: n / 4)
 )
 def test_an_offer_is_the_first_of_the_best_lanes(count, boot, container, work):
     board = Board(
-        resource("r", count, boot_overhead_seconds=boot, container_overhead_seconds=container)
+        resource("r", count, boot_overhead_seconds=boot, container_overhead_seconds=container),
+        99,
     )
     free: dict[int, float] = {}
     makespan = 0.0
@@ -46,7 +47,7 @@ def test_an_offer_is_the_first_of_the_best_lanes(count, boot, container, work):
 
 
 def test_a_copy_goes_its_own_way():
-    board = Board(resource("r", 2))
+    board = Board(resource("r", 2), 9)
     board.take(0, 5.0)
     twin = board.copy()
     twin.take(0, 9.0)

@@ -182,8 +182,10 @@ def literal(given):
         waiting.remove(min(ready))
     rank: dict = {}
     for id in reversed(order):
-        mean = sum(seconds[id, r.id] for r in places) / len(places)
-        rank[id] = mean + max((rank[b] for a, b in pairs if a == id), default=0)
+        whole = 0.0
+        for r in places:
+            whole += seconds[id, r.id]
+        rank[id] = whole / len(places) + max((rank[b] for a, b in pairs if a == id), default=0)
     free: dict = {}
     done: dict = {}
     rows, makespan, cost = [], 0.0, 0.0

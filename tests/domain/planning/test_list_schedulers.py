@@ -26,7 +26,7 @@ def literal(given, sign: int) -> list[tuple[str, str, str, float]]:
     """Of all ready activities and all their places, anew each time."""
     numbered = setting(given)
     transfers = Transfers(numbered)
-    boards = [Board(r) for r in numbered.resources]
+    boards = [Board(r, len(given.workflow.activities)) for r in numbered.resources]
     done: dict[int, tuple[float, int]] = {}
     rows = []
     while len(done) < len(numbered.activities):
