@@ -5,6 +5,9 @@ Named claims hold in each of them, and each claim catches a bug that is seeded f
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from statelog.infrastructure.testing import Violation
@@ -13,6 +16,7 @@ from tests.model.planning.checks import NAMES, goals, walk
 from tests.model.planning.world import Model
 
 EVERY_FAULT = ("crash", "stop", "fail", "stall")
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "explanation" / "planning-sessions.md"
 WORLDS = {
     "two runs, killed at any moment": Model(),
     "every fault": Model(asked=(("s", ("a",)),), faults=EVERY_FAULT, most_faults=1),
@@ -58,6 +62,12 @@ def test_without_its_bug_the_same_model_is_sound(bug: Bug):
     """It is the changed part that is caught, not the model around it."""
     if bug.world is not TWO_SESSIONS:
         assert walk(bug.sound()).complete
+
+
+def test_every_claim_is_on_the_page():
+    """In the order in which they are checked, with a sentence."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"^\| \*\*(.+?)\*\* \|", text, re.M) == list(NAMES)
 
 
 def test_every_claim_has_its_bug():
