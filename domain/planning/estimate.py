@@ -15,6 +15,8 @@ from statelog.domain.workflows.resources import Resource
 CALIBRATED = "calibrated"
 OPTION_COUNT = 25
 MOST_OPTIONS = 1000
+MOST_STATES = 2**63 - 1
+"""What the field holds, an int64."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def estimate(
     activities = len(problem.workflow.activities)
     dependencies = len(edges(problem.workflow))
     rates = OURS.get(algorithm_id, HEFT)
-    states = activities * max(1, _breadth(algorithm_id, problem, usable, configuration or {}))
+    breadth = max(1, _breadth(algorithm_id, problem, usable, configuration or {}))
+    states = min(activities * breadth, MOST_STATES)
     seconds = rates.base + states * rates.state + dependencies * rates.dependency
     return Estimate(
         duration_seconds=rounded(seconds),
@@ -94,7 +97,9 @@ def _breadth(
 def option_count(configuration: Mapping[str, Any]) -> int:
     """How many trade-offs `moheft` keeps: `optionCount`, 1 to 1000; 25 when it is no number."""
     given = configuration.get("optionCount")
-    if isinstance(given, bool) or not isinstance(given, int | float) or isnan(given):
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return OPTION_COUNT
+    if isinstance(given, float) and isnan(given):
         return OPTION_COUNT
     return int(min(MOST_OPTIONS, max(1, given)))
 

@@ -88,7 +88,7 @@ def test_list_schedulers_are_estimated_by_the_widest_level():
 
 @pytest.mark.parametrize(
     ("given", "kept"),
-    [(7, 7), (7.9, 7), (0, 1), (-5, 1), (1001, 1000), (float("inf"), 1000)]
+    [(7, 7), (7.9, 7), (0, 1), (-5, 1), (1001, 1000), (float("inf"), 1000), (10**400, 1000)]
     + [(other, 25) for other in ("7", None, True, float("nan"), [7])],
 )
 def test_the_option_count_is_clamped_and_what_is_no_number_ignored(given, kept):
@@ -106,3 +106,8 @@ def test_an_activity_more_is_a_lane_count_more():
     more = replace(flow, activities=(*flow.activities, activity("e", 1)))
     one, two = estimate("heft", problem(flow)), estimate("heft", problem(more))
     assert two.expanded_states - one.expanded_states == 32
+
+
+def test_states_beyond_an_int64_are_that_many():
+    made = estimate("heft", problem(diamond(), (resource("huge", 2**63 - 1),)))
+    assert made.expanded_states == 2**63 - 1
