@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from statelog.infrastructure.testing import Violation
+from tests.house.repo import ROOT
 from tests.model.runs.bugs import BUGS, Bug
 from tests.model.runs.checks import NAMES_OF_CLAIMS, STUCK, walk
 from tests.model.runs.world import Chance, Model
@@ -39,6 +42,12 @@ def test_a_seeded_bug_is_caught_by_name(bug: Bug):
 def test_without_its_bug_the_same_model_is_sound(bug: Bug):
     """It is the changed part that is caught, not the model around it."""
     assert walk(bug.sound()).complete
+
+
+def test_the_page_says_every_claim():
+    """docs/explanation/execution-runs.md, by the names that violations have."""
+    page = (ROOT / "docs" / "explanation" / "execution-runs.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.M)) == NAMES_OF_CLAIMS
 
 
 def test_every_claim_has_its_bug():
