@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from statelog.domain.errors import StatelogError, Unreadable
@@ -15,18 +15,29 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
+EVERY = 10_000
+
 
 class Past(Generic[S]):
     """A projection, or one row of it, as it was after a position; at first before all events.
 
     One row is folded from the streams that its projection says its events are below, which takes
-    milliseconds in a log of any size; else the log is read from its beginning.
+    milliseconds in a log of any size; else the log is read from its beginning. `watch` is told a
+    position and the last one, now and then.
     """
 
-    def __init__(self, journal: Journal, projection: Projection[S], key: str | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        projection: Projection[S],
+        key: str | None = None,
+        *,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> None:
         self.journal = journal
         self.projection = projection
         self.key = key
+        self.watch = watch
         self.position = 0
         self._fold = Fold(projection)
 
@@ -36,11 +47,11 @@ class Past(Generic[S]):
         Raises `Unreadable` naming the event that cannot be folded.
         """
         onwards = position >= self.position
-        other = Past(self.journal, self.projection, self.key)
+        other = Past(self.journal, self.projection, self.key, watch=self.watch)
         after = self.position if onwards else 0
         if onwards:
             other._fold = self._fold.copy()
-        fault = other._fold.run(other.events(after, position))
+        fault = other._fold.run(other._watched(other.events(after, position), position))
         if fault is not None:
             raise _unreadable(self.projection, fault)
         other.position = position
@@ -58,6 +69,11 @@ class Past(Generic[S]):
             found = self.journal.history(prefix, after=after, upto=upto, names=names)
         return (recorded for recorded in found if view.key(recorded) == key)
 
+    def _watched(self, events: Iterator[Recorded], upto: int) -> Iterator[Recorded]:
+        if self.watch is None:
+            return events
+        return _telling(events, upto, self.watch)
+
     @property
     def documents(self) -> Documents[S]:
         """The documents by key, at most one when it is one row."""
@@ -67,6 +83,15 @@ class Past(Generic[S]):
     def document(self) -> dict[str, Any] | None:
         """The document of the one row; None when it is not there or not shown."""
         return None if self.key is None else self.documents.get(self.key)
+
+
+def _telling(
+    events: Iterator[Recorded], upto: int, watch: Callable[[int, int], None]
+) -> Iterator[Recorded]:
+    for number, recorded in enumerate(events, 1):
+        if number % EVERY == 0:
+            watch(recorded.position, upto)
+        yield recorded
 
 
 def _unreadable(projection: Projection[Any], fault: Fault) -> StatelogError:

@@ -120,12 +120,18 @@ class Views:
         """Keep these views (default: all) at the end of the log until `stopped` says so.
 
         It is asked at least once a second. Each event has its effect once, whatever dies when: the
-        position moves in the transaction of the rows. Raises `NotFound`, `StoreError`.
+        position moves in the transaction of the rows. A file that others keep busy is tried again.
+        Raises `NotFound`, `StoreError`.
         """
         with self.journal.follow(after=self.journal.head()) as follower:
             while not stopped():
                 follower.position = self.journal.head()
-                self.catch_up(*names)
+                try:
+                    self.catch_up(*names)
+                except StoreError as error:
+                    if not error.retryable:
+                        raise
+                    follower.position = -1
                 sleep(PAUSE_S)
                 while not (follower.wait() or stopped()):
                     pass

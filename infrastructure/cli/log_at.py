@@ -11,6 +11,7 @@ import click
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.loading import PATHS, loader, position, projection
 from statelog.infrastructure.cli.output import emit, printable, show
+from statelog.infrastructure.cli.pace import watching
 
 
 def add_to(log: click.Group) -> None:
@@ -36,7 +37,7 @@ def add_to(log: click.Group) -> None:
         with settings.journal() as journal, loader(folders) as load:
             wanted = projection(load, "view", view)
             upto = position(journal, "position", moment)
-            documents = Past(journal, wanted, key).at(upto).documents
+            documents = Past(journal, wanted, key, watch=watching(wanted.name)).at(upto).documents
             if key is not None and key not in documents:
                 raise NotFound(f"row of {wanted.name} at position {upto}", key)
             for each in sorted(documents):

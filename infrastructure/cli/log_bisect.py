@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,8 @@ import click
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command
 from statelog.infrastructure.cli.loading import PATHS, Load, loader, position, projection
 from statelog.infrastructure.cli.log_diff import changed_text
-from statelog.infrastructure.cli.output import emit, printable, show
+from statelog.infrastructure.cli.output import emit, printable, show, tell
+from statelog.infrastructure.cli.pace import EVERY_S
 
 if TYPE_CHECKING:
     from statelog.infrastructure.bisect import Break, Holds
@@ -89,7 +91,19 @@ def _search(
         position(journal, name, text)
         for name, text in zip(("--good", "--bad"), between, strict=True)
     )
-    return bisect(journal, asked, chosen, key, good=good, bad=bad)
+    return bisect(journal, asked, chosen, key, good=good, bad=bad, told=_Probes())
+
+
+class _Probes:
+    """Tells of the probes of a search that takes long, at most once a second."""
+
+    def __init__(self) -> None:
+        self._last = monotonic()
+
+    def __call__(self, position: int, holds: bool) -> None:
+        if monotonic() - self._last >= EVERY_S:
+            self._last = monotonic()
+            tell(f"position {position:,}: {'holds' if holds else 'broken'}")
 
 
 def _print(settings: Settings, found: Break | Holds) -> None:

@@ -12,6 +12,7 @@ import click
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.loading import PATHS, Load, loader, position, projection
 from statelog.infrastructure.cli.output import emit, printable, show
+from statelog.infrastructure.cli.pace import watching
 from statelog.infrastructure.logs import shortened
 
 if TYPE_CHECKING:
@@ -87,14 +88,17 @@ def _changes(
     from statelog.infrastructure.time_travel import Past
     from statelog.projections.differences import changes
 
+    def past(view: Projection[Any]) -> Past[Any]:
+        return Past(journal, view, key, watch=watching(view.name))
+
     one, other = views
     if one is not other:
-        sides = [Past(journal, v, key).at(at) for v, at in zip(views, upto, strict=True)]
+        sides = [past(v).at(at) for v, at in zip(views, upto, strict=True)]
     elif upto[0] <= upto[1]:
-        before = Past(journal, one, key).at(upto[0])
+        before = past(one).at(upto[0])
         sides = [before, before.at(upto[1])]
     else:
-        after = Past(journal, one, key).at(upto[1])
+        after = past(one).at(upto[1])
         sides = [after.at(upto[0]), after]
     return changes(sides[0].documents, sides[1].documents)
 

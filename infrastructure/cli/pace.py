@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
 from statelog.infrastructure.cli.output import tell
@@ -36,6 +37,11 @@ class Pace:
         else:
             rest = f"took {_duration(took)}"
         self._say(f"{what}: {done:,} of {size:,} events, {_rounded(rate):,}/s, {rest}")
+
+
+def watching(what: str) -> Callable[[int, int], None]:
+    """A pace of one thing: told how far it is and how far it goes."""
+    return partial(Pace(), what)
 
 
 def _rounded(rate: float) -> int:

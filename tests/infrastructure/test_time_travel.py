@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from statelog.domain import Invalid, Recorded, Unreadable
 from statelog.domain.ids import stream_name
+from statelog.infrastructure import time_travel
 from statelog.infrastructure.bisect import Break, Holds, bisect
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.testing.views_contract import (
@@ -265,3 +266,20 @@ def test_a_predicate_that_fails_is_no_break(journal: Journal):
         bisect(journal, lambda rows: rows["x"], balances())
     with pytest.raises(Invalid, match="good: 9 is after 3"):
         bisect(journal, lambda rows: True, balances(), good=9, bad=3)
+
+
+def test_a_long_fold_and_each_probe_can_be_watched(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    """Positions as they are folded, and what each probe found."""
+    monkeypatch.setattr(time_travel, "EVERY", 3)
+    seen: list[tuple[int, int]] = []
+    Past(journal, balances(), watch=lambda at, last: seen.append((at, last))).at(10)
+    assert seen == [(3, 10), (7, 10), (10, 10)]
+    probes: list[tuple[int, bool]] = []
+    found = bisect(
+        journal, balance_below(12), balances(), "a", told=lambda *probe: probes.append(probe)
+    )
+    assert probes[0] == (10, False)
+    assert len(probes) == found.probes
+    assert [holds for at, holds in probes] == [at < 6 for at, _ in probes]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +307,29 @@ def reached(views: Views, position: int) -> None:
     while {each.position for each in views.status()} != {position}:
         assert time.monotonic() < until, views.status()
         time.sleep(0.001)
+
+
+def test_a_busy_file_is_no_end_of_following(journal: Journal, store_path: Path):
+    """Somebody holds the file of views for longer than anybody waits: then it goes on."""
+    stop = threading.Event()
+    tell(journal, STORY[:3])
+    with Views(journal, [balances()], patience=0.01) as views:
+        views.catch_up()
+        with closing(sqlite3.connect(str(views.path), isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            tell(journal, STORY[3:])
+            with pytest.raises(StoreError, match="busy"):
+                views.catch_up()
+            follower = threading.Thread(target=views.follow, args=(stop.is_set,))
+            follower.start()
+            time.sleep(0.1)
+            assert follower.is_alive()
+            db.execute("ROLLBACK")
+        try:
+            reached(views, 10)
+        finally:
+            stop.set()
+            follower.join(60)
 
 
 def test_a_poison_event_parks_its_view_while_the_others_are_followed(journal: Journal):
