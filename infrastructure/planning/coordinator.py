@@ -16,7 +16,7 @@ from statelog.domain.planning import session as sessions
 from statelog.domain.planning.algorithm_run import ALGORITHM_RUN, AlgorithmRun
 from statelog.domain.planning.algorithms import ALGORITHMS
 from statelog.domain.planning.algorithms.port import Algorithm
-from statelog.domain.planning.candidate import candidate
+from statelog.domain.planning.candidate import PlanCandidate, candidate
 from statelog.domain.planning.problem import Problem
 from statelog.domain.planning.progress import worth_telling
 from statelog.domain.planning.ranking import Ranked, rank
@@ -24,6 +24,7 @@ from statelog.domain.planning.session import SESSION, Session, Started
 from statelog.domain.workflows.graph import topological_order
 from statelog.domain.workflows.schedule_plan import SchedulePlan
 from statelog.domain.workflows.validate import validate
+from statelog.infrastructure.codec import escaped
 from statelog.infrastructure.journal import TRIES, Journal
 from statelog.infrastructure.planning.endings import end, load_session
 from statelog.infrastructure.planning.turn import CalledOff, Watch, turn
@@ -91,7 +92,7 @@ class _Planner:
         try:
             topological_order(problem.workflow)
         except Invalid as error:
-            reason = f"the input cannot be planned: {error}"[:_LONGEST]
+            reason = escaped(f"the input cannot be planned: {error}")[:_LONGEST]
             end(self.journal, self.id, sessions.fail, actor=self.actor, reason=reason)
             return
         ended = [self._run(each.id, problem) for each in session.algorithms]
@@ -131,10 +132,10 @@ class _Planner:
         run.append(runs.start)
         try:
             for plan in self._plans(run, problem):
-                run.append(runs.emit, candidate=self._candidate(run, problem, plan))
+                self._keep(run, self._candidate(run, problem, plan))
                 self.watch.look()
         except AlgorithmFailed as failed:
-            run.append(runs.fail, reason=str(failed)[:_LONGEST])
+            run.append(runs.fail, reason=escaped(str(failed))[:_LONGEST])
         else:
             run.append(runs.complete)
         return run.now.state
@@ -151,7 +152,7 @@ class _Planner:
         except Exception as error:
             raise AlgorithmFailed(_said(error)) from error
 
-    def _candidate(self, run: _Run, problem: Problem, plan: SchedulePlan) -> Any:
+    def _candidate(self, run: _Run, problem: Problem, plan: SchedulePlan) -> PlanCandidate:
         """The candidate of a plan, if it is valid (3.6). Raises `AlgorithmFailed`."""
         try:
             validate(plan, problem.workflow, problem.resources, problem.scope, problem.topology)
@@ -164,6 +165,13 @@ class _Planner:
                 deadline_seconds=problem.deadline_seconds,
                 budget=problem.budget,
             )
+        except Exception as error:
+            raise AlgorithmFailed(f"emitted an invalid plan: {_said(error)}") from error
+
+    def _keep(self, run: _Run, found: PlanCandidate) -> None:
+        """Emit a candidate. Raises `AlgorithmFailed` for one that the log cannot hold."""
+        try:
+            run.append(runs.emit, candidate=found)
         except Invalid as error:
             raise AlgorithmFailed(f"emitted an invalid plan: {error}") from error
 

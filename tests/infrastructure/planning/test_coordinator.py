@@ -68,6 +68,27 @@ def test_a_plan_of_numbers_that_are_none_fails_the_run(lab: Lab):
     assert statuses(page) == ["completed", "failed", "completed"]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        replace(placed(lane=2), metadata={"x": float("nan")}),
+        replace(placed(lane=2), metadata={"x": "\ud800"}),
+        replace(placed(lane=2), metadata={"x": object()}),
+        replace(placed(), assignments=None),  # type: ignore[arg-type]
+        replace(placed(), predicted=None),  # type: ignore[arg-type]
+        "no plan",
+        ValueError("\ud800" * 2000),
+    ],
+    ids=["nan", "surrogate", "object", "no assignments", "no promise", "no plan", "odd words"],
+)
+def test_whatever_an_algorithm_does_is_its_own_failure(lab: Lab, odd: Any):
+    """The session goes on with the next one, and the log can be read."""
+    page = lab.planned("s", making("a", placed(), odd), making("b", placed()))
+    assert statuses(page) == ["completed", "failed", "completed"]
+    assert 0 < len(page["algorithmRuns"][0]["failureReason"]) <= 1000
+    assert page["session"]["candidateCount"] == 2
+
+
 def test_candidates_that_are_all_infeasible_complete_the_session(lab: Lab):
     """planning case 12: none is Pareto optimal or dominated."""
     plans = (promising(20.0, 1.0), promising(30.0, 2.0))
