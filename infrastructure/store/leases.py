@@ -35,13 +35,18 @@ class Leases:
         self._log = log
 
     def renew(self, stream: str, version: int, owner: str, expires_at: int) -> bool:
-        """Let a lease end at another time; no when it was taken or its stream has moved on."""
+        """Let a lease end later; no when it was taken or its stream has moved on.
+
+        One that is to end earlier than it does ends when it does.
+        """
         with self._log.turn(durable=False) as turn:
             if turn.version(stream) != version:
                 return False
             found = turn.lease(stream)
-            if found and found.version == version and found.owner != owner:
-                return False
+            if found and found.version == version:
+                if found.owner != owner:
+                    return False
+                expires_at = max(expires_at, found.expires_at)
             turn.put_lease(Lease(stream, version, owner, expires_at))
             return True
 

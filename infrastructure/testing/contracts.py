@@ -487,6 +487,8 @@ class JournalContract:
         assert not journal.leases.renew(*lease._replace(owner="alice"))
         assert journal.leases.renew(*lease._replace(expires_at=NEW_YEAR + 20))
         assert journal.leases.all() == [lease._replace(expires_at=NEW_YEAR + 20)]
+        assert journal.leases.renew(*lease)
+        assert journal.leases.all() == [lease._replace(expires_at=NEW_YEAR + 20)]
         for version in (0, 2):
             assert not journal.leases.renew(*lease._replace(version=version))
         journal.execute(COUNTER, "a", add, actor="bob")

@@ -156,7 +156,7 @@ class Two(RuleBasedStateMachine):
         mine = plain.status == "leased" and plain.owner == owner
         assert self._refused(self.queues[side].renew, job_id, owner, seconds=3) is not mine
         if mine:
-            plain.ends = self.now() + 3 * SECOND
+            plain.ends = max(plain.ends, self.now() + 3 * SECOND)
 
     @precondition(lambda self: self.jobs)
     @rule(side=SIDES, data=st.data())

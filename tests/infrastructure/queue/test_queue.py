@@ -322,8 +322,8 @@ def test_a_crash_between_taking_a_lease_and_saying_so(
     monkeypatch.undo()
     assert not queue.renewed(leased, "alice", queue.journal.clock() + 99 * SECOND)
     assert queue.get(job_id).state.status is JobStatus.LEASED
-    assert ids(Queue(queue.journal).sweep()) == [job_id]
-    assert queue.sweep() == []
+    assert ids(queue.sweep()) == [job_id]
+    assert Queue(queue.journal).sweep() == []
 
 
 def test_a_worker_whose_lease_is_taken_writes_nothing_more(queue: Queue):
@@ -374,9 +374,9 @@ def test_live_jobs_are_known_without_reading_them_again(queue: Queue):
 
 
 def test_a_job_that_cannot_be_read_stops_nobody(
-    store_path: Path, damaged_store: Callable[[Path], None]
+    store_path: Path, damaged_store: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ):
-    """The others are leased."""
+    """The others are leased, and it is told once."""
     damaged_store(store_path)
     with Journal(store_path) as journal:
         broken, sound = (publish(Queue(journal)) for _ in range(2))
@@ -386,6 +386,8 @@ def test_a_job_that_cannot_be_read_stops_nobody(
             db.execute("UPDATE events SET data = NULL WHERE stream = ?", (f"job/{broken}",))
             db.commit()
         assert ids(queue.lease("alice", limit=2)) == [sound]
+        assert queue.lease("alice", limit=2) == []
+        assert caplog.text.count("is left alone") == 1
         assert ids(Queue(journal).lease("alice", limit=2)) == []
         assert list(Queue(journal).jobs()) == [sound]
 

@@ -15,7 +15,7 @@ from statelog.domain import Conflict, OutcomeUnknown, StoreError
 from statelog.domain.queue.job import JobStatus
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.queue.queue import Queue
-from statelog.infrastructure.queue.task import Outcome
+from statelog.infrastructure.queue.task import Outcome, Task
 from statelog.infrastructure.queue.worker import Done, Interrupted, JobWorker, Work, registered
 from statelog.infrastructure.testing.clock import FakeClock
 from statelog.infrastructure.testing.contracts import COUNTER, add, start
@@ -429,6 +429,25 @@ def test_an_end_that_cannot_be_recorded_leaves_the_lease_to_run_out(
     assert job(journal, job_id).status is JobStatus.LEASED
     publish(journal)
     assert once(journal, {"t": nothing}) == {Outcome.COMPLETED: 1}
+
+
+def test_what_is_ending_is_not_lost(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    """The job moves because its own worker moves it, which is no reason to stop or to warn."""
+    publish(journal)
+    queue = Queue(journal)
+    (leased,) = queue.lease("alice")
+    task = Task(queue, leased, "alice", 30)
+    complete = queue.complete
+
+    def completed(*args: Any, **given: Any) -> Any:
+        done = complete(*args, **given)
+        task.renew()
+        task.lose()
+        return done
+
+    monkeypatch.setattr(queue, "complete", completed)
+    assert task.carry_out(lambda: None) == (Outcome.COMPLETED, None)
+    assert not task.stop.is_set()
 
 
 def test_who_is_told_may_fail(journal: Journal):
