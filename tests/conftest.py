@@ -51,7 +51,7 @@ def _no_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Rebuild the views of every store this process made; a worker hands on what it found."""
+    """Verify and audit every store with views that this process made; a worker hands it on."""
     problems = session.config.stash.setdefault(PROBLEMS, [])
     problems += _verify_stores(session.config)
     worker: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
@@ -72,10 +72,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name each view that differs from its rebuild."""
+    """Name each view that differs from its rebuild, and each event that breaks a rule."""
     problems = terminalreporter.config.stash.get(PROBLEMS, [])
     if problems:
-        terminalreporter.section("views that differ from their rebuild", red=True)
+        terminalreporter.section("views that differ from their rebuild, broken rules", red=True)
         for problem in problems:
             terminalreporter.write_line(problem)
 
@@ -92,6 +92,7 @@ def _verify_stores(config: pytest.Config) -> list[str]:
         store = views.with_name(views.name.removesuffix(".views.db"))
         if store.exists() and store.resolve() not in damaged:
             problems += [f"{store}: {problem}" for problem in verify_store(store)]
+            problems += [f"{store}: {problem}" for problem in audit_store(store)]
     return problems
 
 
@@ -109,3 +110,18 @@ def verify_store(store: Path) -> list[str]:
         if isinstance(error, StoreError) and error.kind in {"foreign", "newer"}:
             return []  # a test's counterfeit: nothing that this release wrote
         return [f"cannot be verified: {error}"]
+
+
+def audit_store(store: Path) -> list[str]:
+    """Each event that breaks a rule; those of aggregates that only a test knows are passed over."""
+    from statelog.domain import StatelogError
+    from statelog.infrastructure.audit import envelope, streams
+    from statelog.infrastructure.audit.conformance import audit
+    from statelog.infrastructure.cli.all_rules import RULEBOOKS
+
+    try:
+        found = audit(store, RULEBOOKS, jobs=1)
+    except StatelogError:
+        return []  # said when its views were verified
+    unknown = {envelope.NAMES, streams.OWNERS}
+    return [str(each) for each in found.violations if each.rule not in unknown]

@@ -15,8 +15,9 @@ import pytest
 
 from statelog.domain.execution import plan
 from statelog.infrastructure import Journal, Views
+from statelog.infrastructure.testing.contracts import COUNTER, start
 from statelog.projections.execution import EXECUTION_VIEWS
-from tests.conftest import verify_store
+from tests.conftest import audit_store, verify_store
 from tests.house.repo import ROOT
 
 SKIPS = "import pytest\n\n\ndef test_skips():\n    pytest.skip('no reason')\n"
@@ -104,3 +105,20 @@ def test_a_store_that_cannot_be_read_is_a_wrong_one(tmp_path: Path):
     """Verification that did not happen is not a success."""
     (found,) = verify_store(tmp_path / "none.db")
     assert "cannot be verified" in found
+
+
+def test_an_event_that_breaks_a_rule_is_named(
+    store_path: Path, damaged_store: Callable[[Path], None]
+):
+    """A header changed by hand, beside events that only a test has declared."""
+    body = {"plan_id": "quiet", "realm": "test", "steps": []}
+    with Journal(store_path) as journal:
+        journal.execute(plan.PLAN, "quiet", plan.save, actor="bob", body=body, generation="1")
+        journal.execute(COUNTER, "one", start, actor="bob")
+    assert audit_store(store_path) == []
+    damaged_store(store_path)
+    with closing(sqlite3.connect(store_path)) as db:
+        db.execute("UPDATE events SET actor = 'mallory' WHERE position = 1")
+        db.commit()
+    (found,) = audit_store(store_path)
+    assert found.startswith("event 1: a header has its hash")
