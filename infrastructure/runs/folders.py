@@ -31,6 +31,13 @@ class RunFolder:
         """What is known of the activity's processes, and its output."""
         return self.path / "control" / folder_name(activity_id)
 
+    def made(self, folder: Path) -> Path:
+        """A folder of this run, made for nobody but us if it is not there. Raises `OSError`."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for each in (self.path, folder.parent, folder):
+            each.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
 
 def folder_name(id: str) -> str:
     """An id as the name of a folder: never hidden, never a path, never too long."""

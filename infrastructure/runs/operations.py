@@ -99,8 +99,7 @@ class Operations:
         try:
             if placed.runtime_id not in self.runtimes:
                 return Unprepared(f"runtime {placed.runtime_id!r} is not built")
-            workspace = self.folder.workspace(activity_id)
-            workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.made(self.folder.workspace(activity_id))
             transfers = [self._brought(each, placed) for each in self._producers(activity_id)]
             activity = self._activity(activity_id)
             runtime = next(e for e in self.request.runtimes if e.id == placed.runtime_id)

@@ -144,7 +144,9 @@ class Supervisor:
                             self._heard = True
                             self._waiting.wake()
                     except StoreError as error:
-                        log.warning("run %s: requests are not heard: %s", stream, error)
+                        log.warning(
+                            "run %s: the log cannot be followed: %s", self._loaded.id, error
+                        )
                         ended.wait(_TURN_S)
 
             thread = threading.Thread(target=listen, name="run interrupts", daemon=True)
@@ -267,7 +269,12 @@ class Supervisor:
         def done(future: Future[Found]) -> None:
             error = future.exception()
             if error is not None:
-                log.error("run %s, activity %s", self._loaded.id, activity_id, exc_info=error)
+                log.error(
+                    "run %s, activity %s: unexpected error",
+                    self._loaded.id,
+                    activity_id,
+                    exc_info=error,
+                )
             found = future.result() if error is None else otherwise(repr(error))
             with self._guard:
                 self._arrived.append((activity_id, found))

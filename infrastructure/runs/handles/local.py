@@ -65,7 +65,7 @@ class LocalRuntime:
         """Start a command under a shim of its own, unless its activity was started before."""
         control = self._control(spec.ref)
         try:
-            control.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder(spec.ref).made(control)
             with locked(control) as lock:
                 if lock is None or (control / "order.json").exists():
                     return self.inspect(spec.ref)
@@ -80,7 +80,7 @@ class LocalRuntime:
         _reap()
         control = self._control(ref)
         try:
-            end = read(control / "ended.json") or self._lost(control)
+            end = read(control / "ended.json") or self._lost(ref, control)
             started = read(control / "started.json")
             order = read(control / "order.json") or {}
         except OSError as error:
@@ -119,8 +119,11 @@ class LocalRuntime:
         os.close(descriptor)
         return None
 
+    def _folder(self, ref: Ref) -> RunFolder:
+        return RunFolder(self._root, ref.run_id)
+
     def _control(self, ref: Ref) -> Path:
-        return RunFolder(self._root, ref.run_id).control(ref.activity_id)
+        return self._folder(ref).control(ref.activity_id)
 
     def _order(self, spec: Spec) -> dict[str, Any]:
         mark = uuid4().hex
@@ -181,10 +184,10 @@ class LocalRuntime:
         failure = f"start activity: {why(error)}"
         return Observation(ref, Seen.FAILED, finished_at=time.time(), failure=failure)
 
-    def _lost(self, control: Path) -> dict[str, Any] | None:
+    def _lost(self, ref: Ref, control: Path) -> dict[str, Any] | None:
         """What became of an activity that nobody watches over; none when somebody does."""
         if not control.is_dir():
-            control.mkdir(mode=0o700, parents=True)
+            self._folder(ref).made(control)
         with locked(control) as lock:
             if lock is None:
                 return None

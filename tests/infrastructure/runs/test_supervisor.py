@@ -120,6 +120,15 @@ def test_a_diamond_of_commands(lab: Lab):
     assert names.count("runs.handle.starting") == 4
 
 
+def test_the_files_of_a_run_are_nobody_elses(lab: Lab):
+    """Others may not enter its folder, nor read what commands said or were given."""
+    lab.run([activity("a", "echo said")])
+    assert lab.file("a", "x").parent.parent.parent.stat().st_mode & 0o077 == 0
+    kept = list(lab.control("a", "x").parent.iterdir())
+    assert {path.name for path in kept} >= {"order.json", "stdout.log", "ended.json"}
+    assert [path.name for path in kept if path.stat().st_mode & 0o077] == []
+
+
 def test_control_orders_and_moves_nothing(lab: Lab):
     """A control dependency waits; files come with data dependencies."""
     run = lab.run(
