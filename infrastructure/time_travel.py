@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from statelog.domain.errors import StatelogError, Unreadable
 from statelog.domain.event import Recorded
 from statelog.projections.projection import Projection
-from statelog.projections.replay import Documents, Fault, Fold
+from statelog.projections.replay import Documents, Fault, Fold, Made
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -40,6 +40,7 @@ class Past(Generic[S]):
         self.watch = watch
         self.position = 0
         self._fold = Fold(projection)
+        self._made: Made = {}
 
     def at(self, position: int) -> Past[S]:
         """The same at another position: folded on from here, or from the beginning when before.
@@ -49,6 +50,7 @@ class Past(Generic[S]):
         onwards = position >= self.position
         other = Past(self.journal, self.projection, self.key, watch=self.watch)
         after = self.position if onwards else 0
+        other._made = self._made
         if onwards:
             other._fold = self._fold.copy()
         fault = other._fold.run(other._watched(other.events(after, position), position))
@@ -77,7 +79,7 @@ class Past(Generic[S]):
     @property
     def documents(self) -> Documents[S]:
         """The documents by key, at most one when it is one row."""
-        return self._fold.documents()
+        return self._fold.documents(self._made)
 
     @property
     def document(self) -> dict[str, Any] | None:

@@ -113,9 +113,12 @@ class Fold(Generic[S]):
         """Key and state of every row that was touched and is there."""
         return ((key, state) for key, state in self.states.items() if state is not None)
 
-    def documents(self) -> Documents[S]:
-        """The documents as they are now, each made when somebody looks at it."""
-        return Documents(self.projection, dict(self.rows()))
+    def documents(self, made: Made | None = None) -> Documents[S]:
+        """The documents as they are now, each made when somebody looks at it.
+
+        With `made`, those of states that have not changed since are not made again.
+        """
+        return Documents(self.projection, dict(self.rows()), made)
 
     def _stop(self, recorded: Recorded, error: Exception) -> Fault:
         if isinstance(error, MemoryError):
@@ -124,21 +127,29 @@ class Fold(Generic[S]):
         return self.fault
 
 
+Made = dict[str, tuple[Any, dict[str, Json] | None]]
+"""By key the state that a document was made of last, and the document."""
+
+
 class Documents(Mapping[str, dict[str, Json]], Generic[S]):
     """The documents of many rows by key; those that are not shown are not there.
 
     Asking for one raises `KeyError`, or `Invalid` when it cannot be made.
     """
 
-    def __init__(self, projection: Projection[S], states: Mapping[str, S]) -> None:
+    def __init__(
+        self, projection: Projection[S], states: Mapping[str, S], made: Made | None = None
+    ) -> None:
         self._projection = projection
         self._states = states
-        self._made: dict[str, dict[str, Json] | None] = {}
+        self._made: Made = {} if made is None else made
 
     def _document(self, key: str) -> dict[str, Json] | None:
-        if key not in self._made:
-            self._made[key] = document(self._projection, key, self._states[key])
-        return self._made[key]
+        state = self._states[key]
+        last = self._made.get(key)
+        if last is None or last[0] is not state:
+            last = self._made[key] = state, document(self._projection, key, state)
+        return last[1]
 
     def __getitem__(self, key: str) -> dict[str, Json]:
         found = self._document(key)

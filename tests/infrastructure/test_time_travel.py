@@ -283,3 +283,21 @@ def test_a_long_fold_and_each_probe_can_be_watched(
     assert probes[0] == (10, False)
     assert len(probes) == found.probes
     assert [holds for at, holds in probes] == [at < 6 for at, _ in probes]
+
+
+def test_a_document_is_made_again_only_when_its_row_changed(journal: Journal):
+    """Probes look at many rows that are the same as in the one before."""
+    shown: list[str] = []
+
+    def show(key: str, row: Any) -> Any:
+        shown.append(key)
+        return row
+
+    view: Projection[Any] = Projection(
+        "balances", {}, evolve_balance, key=account_of, events=balances().events, show=show
+    )
+    past = Past(journal, view).at(5)
+    for position in (5, 5, 6, 7):
+        past = past.at(position)
+        assert dict(past.documents) == replay(balances(), journal.read(upto=position))
+    assert [shown.count(key) for key in "abc"] == [2, 2, 1]
