@@ -9,6 +9,8 @@ from functools import cache
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from statelog.domain.execution import invariants, rulebook
 from statelog.infrastructure.audit import envelope, streams
@@ -54,10 +56,11 @@ def wrong(forger, number: int) -> str | None:
     return f"{forger.__name__} {number}: no log has a place for it"
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_legal_log_breaks_no_rule(seed: int):
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 200))
+def test_a_legal_log_breaks_no_rule(seed: int, moves: int):
     """Random stories of the coordinator's model, with crashes and an operator."""
-    found = audit_rows(legal(f"other-{seed}"), rules())
+    found = audit_rows(legal(seed, moves), rules())
     assert list(map(str, found.violations)) == []
 
 
