@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,9 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 from statelog.domain.workflows.resources import Scope
+from statelog.domain.workflows.workflow import Dependency
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.workflows.definitions import Definitions
-from tests.domain.planning.problems import ENVIRONMENT, TOPOLOGY
+from tests.domain.planning.problems import ENVIRONMENT, TOPOLOGY, WORKFLOW, activity
 from tests.infrastructure.cli.desk import Desk, ended
 from tests.infrastructure.planning.lab import DEFINITIONS
 
@@ -174,6 +177,60 @@ def test_what_cannot_be_chosen_is_one_line(lab: Desk):
     for candidate in (dear[0]["id"], "candidate-nothing", "99", "0"):
         done = lab("session", "select", "s", candidate)
         assert (done.code, "candidateId" in done.error) == (2, True)
+
+
+@pytest.fixture
+def long_one(lab: Desk) -> tuple[str, ...]:
+    """The words that ask for a session which takes many seconds, and wait for it."""
+    few = {f"a{at}": 1.0 + at % 7 for at in range(1500)}
+    long = replace(
+        WORKFLOW,
+        id="long-v1",
+        activities=tuple(
+            replace(activity(name, seconds), workflow_version_id="long-v1")
+            for name, seconds in few.items()
+        ),
+        dependencies=tuple(Dependency(f"a{at}", f"a{at // 2}") for at in range(1, 1500)),
+        data_dependencies=(),
+    )
+    with Journal(lab.store) as journal:
+        Definitions(journal).register(long, actor="tester")
+    more = {"optionCount": 1000}
+    body = {**BODY, "workflowVersionId": "long-v1"}
+    body["algorithms"] = [{"id": "moheft", "configuration": more}]
+    return ("session", "create", str(lab.file(json.dumps(body), "s.json")), "--wait")
+
+
+def begun(process: subprocess.Popen[str]) -> None:
+    """Wait until the algorithm of a started command is at work."""
+    assert process.stderr is not None
+    while "moheft  started" not in process.stderr.readline():
+        assert process.poll() is None
+
+
+def test_ctrl_c_leaves_the_session_to_the_next_worker(lab: Desk, long_one: tuple[str, ...]):
+    """Exit code 130; the job goes back unused, and the session can still be called off."""
+    process = lab.start(*long_one)
+    begun(process)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.code == 130
+    assert "goes on with the next `statelog worker`" in done.err
+    assert lab("session", "show", "s", "--json").json["session"]["status"] == "running"
+    assert lab.names("job")[-1] == "returned"
+    assert lab("session", "cancel", "s").code == 0
+
+
+def test_a_session_that_is_waited_for_can_be_called_off(lab: Desk, long_one: tuple[str, ...]):
+    """By somebody else, while it is computed: it ends within a moment, with exit code 1."""
+    process = lab.start(*long_one, "--json")
+    begun(process)
+    assert lab("session", "cancel", "s").code == 0
+    done = ended(process)
+    assert done.code == 1
+    assert done.json["session"]["status"] == "cancelled"
+    assert lab("worker", "--once").code == 0
+    assert lab("session", "list", "--json").json["status"] == "cancelled"
 
 
 def test_two_processes_find_the_same_candidates(lab: Desk, tmp_path: Path):
