@@ -34,6 +34,12 @@ TAIL: Final = 65536
 _CHUNK: Final = 65536
 _AGAIN_S: Final = 0.02
 _BEYOND_S: Final = 5.0
+_OURS: Final = (
+    *(signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE),
+    *(signal.SIGINT, signal.SIGHUP, signal.SIGXFSZ),
+)
+"""Signals that mean something else here, or to Python, than to a fresh command."""
+
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
@@ -364,7 +370,7 @@ def _become(
     try:
         os.close(go[1])
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT):
+        for number in _OURS:
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

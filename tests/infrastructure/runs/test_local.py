@@ -82,6 +82,15 @@ def test_the_environment_is_explicit(tmp_path: Path):
     }
 
 
+def test_a_command_starts_with_every_signal_as_usual(place: Place):
+    """Python ignores some and the shim others; a command does neither, and its input is empty."""
+    place.ran("a", "grep -E 'Sig(Blk|Ign)' /proc/self/status; cat")
+    _, blocked, _, ignored = place.control("a", "stdout.log").read_text().split()
+    usual = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    assert int(blocked, 16) == 0
+    assert [each for each in usual if int(ignored, 16) >> (each - 1) & 1] == []
+
+
 def test_an_activity_is_started_once(place: Place):
     """Starting it again, or starting something else under its id, looks at what there is."""
     place.ran("a", "echo x >> times")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from statelog.domain.runs.run import RUN, Run, RunStatus
 from statelog.domain.runs.task import TaskStatus
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.runs.folders import RunFolder
+from statelog.infrastructure.runs.handles import shim
 from statelog.infrastructure.runs.handles.port import RUN_ID, Ref
 from tests.house.repo import ROOT
 from tests.infrastructure.runs.crashing import NAMES, launched
@@ -64,7 +67,7 @@ class Scene:
             found[name] = len(file.read_text().split()) if file.exists() else 0
         return found
 
-    def check(self) -> Run:
+    def check(self, reason: str = NEVER) -> Run:
         """What holds for every run that has ended, however often its supervisor died."""
         run = self.run()
         assert run.ended
@@ -78,7 +81,7 @@ class Scene:
             assert count <= 1, f"{name} was started {count} times"
             assert count == 1 or not done
         if run.status is RunStatus.FAILED:
-            assert NEVER in run.end.reason
+            assert reason in run.end.reason
         return run
 
 
@@ -132,6 +135,37 @@ def test_supervisors_killed_at_random_moments_for_minutes(scene: Scene):
         scene.run_id = f"run-{uuid4().hex[:12]}"
         seed += 1
         kills += kill_often(scene, seed, 20)
+
+
+def kill_anything(scene: Scene, seed: int) -> None:
+    """Kill supervisors, shims and commands at random moments until the run has ended."""
+    chance = random.Random(seed)
+    control = RunFolder(scene.work_root, scene.run_id).path / "control"
+    for _ in range(8):
+        with launched(scene.store, scene.work_root, scene.run_id) as process:
+            time.sleep(chance.uniform(0.3, 0.8))
+            victims = list(control.glob(f"*/{chance.choice(['shim', 'started'])}.json"))
+            if victims:
+                told = json.loads(chance.choice(victims).read_text())
+                shim.send(told["pid"], told["ticks"], signal.SIGKILL)
+            time.sleep(chance.uniform(0.0, 0.2))
+            process.kill()
+    assert scene.ended() == 0, scene.errors()
+    scene.check(reason="activity ")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_anything_killed_at_random_moments(scene: Scene, seed: int):
+    """Shims and commands too: then the run may fail, and still leaves nothing."""
+    kill_anything(scene, seed)
+
+
+@pytest.mark.long
+def test_anything_killed_at_random_moments_for_minutes(scene: Scene):
+    """Twenty runs."""
+    for seed in range(100, 120):
+        scene.run_id = f"run-{uuid4().hex[:12]}"
+        kill_anything(scene, seed)
 
 
 FULL = """
