@@ -59,19 +59,19 @@ def show(run_id: str, seen: Seen) -> dict[str, Any] | None:
 def _run(run_id: str, seen: Seen) -> dict[str, Any]:
     assert seen.start is not None
     rows = seen.rows
-    own = [task for _, task in rows if not task.kept_from]
+    tasks = [task for _, task in rows]
     moved = seen.transfers.values()
-    completed = sum(task.status is TaskStatus.COMPLETED for _, task in rows)
+    completed = sum(task.status is TaskStatus.COMPLETED for task in tasks)
     return run_document(
         run_id,
         seen.start,
         status=seen.status,
         sums={
-            "compute": tidy(sum(task.runtime_seconds for task in own)),
+            "compute": tidy(sum(task.runtime_seconds for task in tasks)),
             "transfer": tidy(sum(sorted(each.duration_seconds for each in moved))),
-            "queue": tidy(sum(task.queue_seconds for task in own)),
-            "interference": tidy(sum(task.interference_seconds for task in own)),
-            "overhead": tidy(sum(task.overhead_seconds for task in own)),
+            "queue": tidy(sum(task.queue_seconds for task in tasks)),
+            "interference": tidy(sum(task.interference_seconds for task in tasks)),
+            "overhead": tidy(sum(task.overhead_seconds for task in tasks)),
         },
         transferred_bytes=sum(each.bytes for each in moved),
         counts=(len(rows), completed),

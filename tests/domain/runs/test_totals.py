@@ -35,6 +35,13 @@ def test_no_stage_is_negative():
     assert queued_for(5.0, None, None) == 0.0
 
 
+def test_a_container_that_began_before_its_allocation_did_not():
+    """4.4: the runtime counts from the later of the two."""
+    handle = Handle(started_at=103.0, container_started_at=102.0)
+    took = stages(handle, finished_at=115.0, queued_at=None, price_per_second=1.0)
+    assert (took.runtime_seconds, took.overhead_seconds, took.cost) == (12.0, 0.0, 12.0)
+
+
 def test_a_real_makespan_counts_from_the_first_start():
     """P16: and a simulated one from 0; each says which."""
     events = told(*completed("a", 105.0), *completed("b", 120.0))
