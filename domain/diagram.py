@@ -82,7 +82,8 @@ class _Drawing:
             top += box.height + _GAP
         self.height = top - _GAP + _MARGIN
         self.lanes = self._lanes()
-        texts = [text for box in self.boxes.values() for text in (box.status.name, *box.notes)]
+        boxes = self.boxes.values()
+        texts = [text for box in boxes for text in (self._name(box.status), *box.notes)]
         self.left = _MARGIN + 20
         self.right = self.left + int(max(map(len, texts)) * _CHAR * 1.1) + 28
         labels = [self._label(row) for row in lifecycle.rows]
@@ -107,6 +108,9 @@ class _Drawing:
                 "",
             ]
         )
+
+    def _name(self, status: Enum) -> str:
+        return status.name + (" (reserved)" if status in self.lifecycle.reserved else "")
 
     def _label(self, row: Row[Enum]) -> str:
         note = self.notes.rows.get((row.source.name, row.event.__name__), "")
@@ -163,8 +167,7 @@ class _Drawing:
             y = box.line(0)
             yield f'<circle cx="{_MARGIN - 6}" cy="{y}" r="5" fill="#33475b"/>'
             yield f'<path d="M{_MARGIN} {y}H{self.left}" stroke="#33475b" stroke-width="1.4"/>'
-        name = box.status.name + (" (reserved)" if box.status in self.lifecycle.reserved else "")
-        yield _text(self.left + 12, box.line(0) + 4, name, "name")
+        yield _text(self.left + 12, box.line(0) + 4, self._name(box.status), "name")
         for at, note in enumerate(box.notes, 1):
             yield _text(self.left + 12, box.line(at) + 4, note, "note")
         for at, row in enumerate(box.rows, 1):

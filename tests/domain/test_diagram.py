@@ -39,6 +39,11 @@ def test_every_row_and_status_is_in_the_drawing(name: str):
         assert len(curves) == len(leading)
 
 
+def boxes_of(root: ElementTree.Element) -> list[ElementTree.Element]:
+    """The outlines of statuses."""
+    return [each for each in root.iter(f"{SVG}rect") if each.get("rx") == "8"]
+
+
 @pytest.mark.parametrize("name", LIFECYCLES)
 def test_nothing_in_the_drawing_overlaps(name: str):
     """Boxes stand apart, texts have lines of their own, and all of it is inside the picture."""
@@ -46,14 +51,17 @@ def test_nothing_in_the_drawing_overlaps(name: str):
     wide, high = float(root.get("width")), float(root.get("height"))
     boxes = [
         (float(each.get("y")), float(each.get("y")) + float(each.get("height")))
-        for each in root.iter(f"{SVG}rect")
-        if each.get("rx") == "8"
+        for each in boxes_of(root)
     ]
     assert all(one[1] < other[0] for one, other in pairwise(boxes))
     places = [(each.get("x"), each.get("y")) for each in root.iter(f"{SVG}text")]
     assert len(set(places)) == len(places)
+    edge = min(float(each.get("x")) + float(each.get("width")) for each in boxes_of(root))
     for each in root.iter(f"{SVG}text"):
         assert float(each.get("x")) + 7.3 * len(each.text) < wide
+        inside = float(each.get("x")) < edge and each.get("class") in ("name", "note")
+        if inside and each.text != name:
+            assert float(each.get("x")) + 7.9 * len(each.text) < edge
         assert float(each.get("y")) < high
 
 
