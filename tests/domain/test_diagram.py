@@ -29,7 +29,7 @@ def test_every_row_and_status_is_in_the_drawing(name: str):
     lifecycle = LIFECYCLES[name]
     for said in (None, notes(lifecycle)):
         root = ElementTree.fromstring(diagram.svg(lifecycle, said))
-        texts = [each.text for each in root.iter(f"{SVG}text")]
+        texts = [each.text or "" for each in root.iter(f"{SVG}text")]
         for status in lifecycle.statuses:
             assert any(text.startswith(status.name) for text in texts)
         for row in lifecycle.rows:

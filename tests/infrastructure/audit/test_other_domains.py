@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ from tests.domain.planning.problems import found, problem, promising
 from tests.domain.runs.stories import completed, running, told
 from tests.infrastructure.audit.legal import rows_of
 
-Log = list[tuple[str, Event]]
+Log = list[tuple[str, Any]]
 
 
 @cache
@@ -58,13 +59,13 @@ def other(log: Log, at: int, **changes: object) -> Log:
 
 def a_job(*, attempts: int = 2) -> Log:
     """Leased, failed, leased again, and failed for good."""
-    state, log = JOB.blank, []
-    now = 1_000_000
-    steps = [(job.publish, {"category": "c", "event_type": "t", "payload": {}})]
+    state, now = JOB.blank, 1_000_000
+    log: Log = []
+    asked = {"category": "c", "event_type": "t", "payload": {}, "max_attempts": attempts}
+    steps: list[tuple[Any, dict[str, Any]]] = [(job.publish, asked)]
     for _ in range(attempts):
-        steps += [(job.lease, {"owner": "w", "expires_at": 9}), (job.fail, {"error": "e"})]
-        steps[-1][1]["owner"] = "w"
-    steps[0][1]["max_attempts"] = attempts
+        steps.append((job.lease, {"owner": "w", "expires_at": 9}))
+        steps.append((job.fail, {"owner": "w", "error": "e"}))
     for decision, given in steps:
         now += 600_000_000
         events, state = JOB.decide(state, decision, now=now, **given)
