@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -106,12 +106,30 @@ class Appending:
                 raise Conflict(stream, expected, actual)
         return Appended(*self.insert(turn, batch.drafts, batch.stamp))
 
+    def rewrite(
+        self, batch: Batch, erase: Sequence[int], put_back: Mapping[int, bytes]
+    ) -> Appended:
+        """What `LogRecorder.rewrite` answers and raises."""
+        try:
+            with self._log.turn() as turn:
+                done = self._added(turn, batch)
+                if not done.repeated:
+                    if erase:
+                        turn.erase(erase)
+                    if put_back:
+                        turn.put_back(put_back)
+        except CommitFailed as failed:
+            rows = self.landed(batch.stamp.command, failed)
+            done = Appended(rows, rows[-1].position)
+        self._log.wake()
+        return done
+
     def _settle(self, ticket: Ticket, failed: CommitFailed) -> None:
         """What became of an append whose COMMIT raised."""
         if ticket.error is not None:
             return
         try:
-            rows = self._landed(ticket.batch.stamp.command, failed)
+            rows = self.landed(ticket.batch.stamp.command, failed)
             ticket.result = Appended(rows, rows[-1].position)
         except (OutcomeUnknown, StoreError) as error:
             ticket.error = error
@@ -127,7 +145,7 @@ class Appending:
         turn.insert(rows)
         return rows, rows[-1].position
 
-    def _landed(self, command: str, failed: CommitFailed) -> Sequence[Row]:
+    def landed(self, command: str, failed: CommitFailed) -> Sequence[Row]:
         """Rows of a commit that failed, when they are there; else why they are not."""
         try:
             found = self._log.by_command(command)

@@ -112,16 +112,15 @@ class Connections:
 
     def _reader(self) -> sqlite3.Connection:
         if self.writable:
-            db = self._connect("mode=rw")
-            db.execute("PRAGMA query_only = 1")
-            return db
+            return self._connect("mode=rw", "query_only = 1")
         # Beside a store that cannot be written SQLite must not make the files of its WAL; when
         # there are none, nobody is writing and the file alone is the whole store.
         alone = not any(beside(self.path, suffix).exists() for suffix in ("-wal", "-shm"))
         fixed = alone and not writable(self.path)
         return self._connect("mode=ro&immutable=1" if fixed else "mode=ro")
 
-    def _connect(self, options: str) -> sqlite3.Connection:
+    def _connect(self, options: str, *settings: str) -> sqlite3.Connection:
+        db = None
         try:
             db = sqlite3.connect(
                 uri(self.path, options),
@@ -130,8 +129,11 @@ class Connections:
                 isolation_level=None,
                 check_same_thread=False,
             )
-            db.execute("PRAGMA wal_autocheckpoint = 0")
+            for setting in ("wal_autocheckpoint = 0", *settings):
+                db.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
+            if db is not None:
+                db.close()
             raise store_error(error, self.path) from error
         return db
 
@@ -169,8 +171,7 @@ class Connections:
             raise fault("closed", self.path)
         self._check_identity()
         if self._writer is None:
-            self._writer = self._connect("mode=rw")
-            self._writer.execute("PRAGMA synchronous = FULL")
+            self._writer = self._connect("mode=rw", "synchronous = FULL")
             self._pages = _size(beside(self.path, "-wal")) // PAGE_SIZE
         return self._writer
 
@@ -189,6 +190,23 @@ class Connections:
             self._pages += 4 + size // (PAGE_SIZE // 2)
             if self._pages >= CHECKPOINT_PAGES:
                 self._checkpoint(db)
+
+    def truncate(self) -> bool:
+        """Move what is in the WAL to the file and empty it; no while readers are in the way.
+
+        Alone with the file: two checkpoints at once are not safe with every SQLite. Raises
+        `StoreError`.
+        """
+        db = self.begin()
+        try:
+            db.execute("ROLLBACK")
+            busy: int = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            self._pages = 0
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        finally:
+            self.release()
+        return not busy
 
     def _checkpoint(self, db: sqlite3.Connection) -> None:
         """What is committed is safe in the WAL, so a checkpoint that fails is only tried later."""

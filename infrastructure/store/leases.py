@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from statelog.infrastructure.store.turn import told
+
 if TYPE_CHECKING:
     from statelog.infrastructure.store.recorder import LogRecorder
 
@@ -39,7 +41,7 @@ class Leases:
 
         One that is to end earlier than it does ends when it does.
         """
-        with self._log.turn(durable=False) as turn:
+        with told(self._log.turn(durable=False)) as turn:
             if turn.version(stream) != version:
                 return False
             found = turn.lease(stream)
@@ -55,7 +57,7 @@ class Leases:
 
         A lease without a row has never been renewed: the caller knows when it ends.
         """
-        with self._log.turn(durable=False) as turn:
+        with told(self._log.turn(durable=False)) as turn:
             if turn.version(stream) != version:
                 return False
             found = turn.lease(stream)

@@ -52,6 +52,15 @@ class MemoryTurn:
         """Add rows."""
         self._log.insert(rows)
 
+    def erase(self, positions: Sequence[int]) -> None:
+        """Let payloads go."""
+        self._log.put_data(dict.fromkeys(positions))
+
+    def put_back(self, payloads: Mapping[int, bytes]) -> None:
+        """Put payloads back where none is."""
+        rows = self._log.rows_at(sorted(payloads))
+        self._log.put_data({row.position: row.data or payloads[row.position] for row in rows})
+
     def lease(self, stream: str) -> Lease | None:
         """The row of a lease."""
         return self._log.lease_rows.get(stream)
@@ -184,6 +193,17 @@ class MemoryRecorder(LogRecorder):
             wanted = versions[bisect_right(versions, above) : stop]
             ordered = wanted[::-1] if newest_first else wanted
             return [self._rows[self._streams[stream][v] - 1] for v in ordered[:limit]]
+
+    def put_data(self, payloads: Mapping[int, bytes | None]) -> None:
+        """Change the payloads of rows, which nothing else of them ever does."""
+        for position, data in payloads.items():
+            self._rows[position - 1] = self._rows[position - 1]._replace(data=data)
+
+    def mentions(self, text: bytes, stream: str, name: str) -> str | None:
+        """A stream other than this that has a text in a payload, other than of this name."""
+        with self.lock:
+            others = (row for row in self._rows if row.stream != stream and row.name != name)
+            return next((row.stream for row in others if text in (row.data or b"")), None)
 
     def refuse(self, refusal: Refusal) -> None:
         """Keep a refusal."""

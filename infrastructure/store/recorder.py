@@ -21,7 +21,7 @@ from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.store.appending import Appending
 from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.row import Appended, Batch, Draft, Folded, Row, Stamp
-from statelog.infrastructure.store.turn import Turn
+from statelog.infrastructure.store.turn import CommitFailed, Turn
 
 PAGE = 500
 NEAR = 10_000
@@ -97,6 +97,17 @@ class LogRecorder(ApplicationRecorder):
         """Rows of a command in log order."""
 
     @abstractmethod
+    def mentions(self, text: bytes, stream: str, name: str) -> str | None:
+        """A stream, other than this one, whose payloads have a text in them; None when none has.
+
+        Payloads of events of the name are not looked at.
+        """
+
+    def sweep(self) -> bool:
+        """Leave nothing of erased payloads behind; no while somebody is in the way."""
+        return True
+
+    @abstractmethod
     def refuse(self, refusal: Refusal) -> None:
         """Keep a refusal under the next id, and let the oldest go beyond the limit."""
 
@@ -136,6 +147,17 @@ class LogRecorder(ApplicationRecorder):
         `OutcomeUnknown`, and `StoreError`.
         """
         return self._appending.append(batch)
+
+    def rewrite(
+        self, batch: Batch, erase: Sequence[int] = (), put_back: Mapping[int, bytes] | None = None
+    ) -> Appended:
+        """Append events and let payloads go, or put some back, as one.
+
+        The event says what becomes of the payloads, and is the only one that is written with it.
+        Raises `Conflict` naming the first stream that is not at its expected version,
+        `OutcomeUnknown`, and `StoreError`.
+        """
+        return self._appending.rewrite(batch, erase, put_back or {})
 
     def below(self, prefix: str, after: int, upto: int, names: Collection[str]) -> Iterator[Row]:
         """Rows below a prefix in log order. No read stays open between two of them."""
@@ -195,9 +217,12 @@ class LogRecorder(ApplicationRecorder):
             Draft(str(each.originator_id), each.originator_version, each.topic, 1, each.state)
             for each in stored_events
         ]
-        with self.turn() as turn:
-            stamp = Stamp("eventsourcing", self.new_id())
-            rows, _position = self._appending.insert(turn, drafts, stamp)
+        stamp = Stamp("eventsourcing", self.new_id())
+        try:
+            with self.turn() as turn:
+                rows, _position = self._appending.insert(turn, drafts, stamp)
+        except CommitFailed as failed:
+            rows = self._appending.landed(stamp.command, failed)
         self.wake()
         return [row.position for row in rows]
 

@@ -83,6 +83,12 @@ FOLDED_UPTO = (
 STRAYS = "SELECT position FROM events WHERE position < 1 ORDER BY position"
 TIME_AT = "SELECT time FROM events WHERE position = ?"
 
+ERASE = "UPDATE events SET data = NULL WHERE position = ?"
+PUT_BACK = "UPDATE events SET data = ? WHERE position = ? AND data IS NULL"
+MENTIONS = (
+    "SELECT stream FROM events WHERE stream <> ? AND name <> ? AND instr(data, ?) LIMIT 1"
+)
+
 REFUSE = (
     "INSERT INTO refusals (time, actor, stream, version, command, rule, reason) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"

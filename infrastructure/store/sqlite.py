@@ -21,7 +21,7 @@ from statelog.infrastructure.store.health import health
 from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Folded, Row
-from statelog.infrastructure.store.turn import CommitFailed, OutOfDate
+from statelog.infrastructure.store.turn import CommitFailed, OutOfDate, told
 
 _ROW_SIZE = 300
 _DAY = 86_400_000_000
@@ -110,6 +110,20 @@ class SqliteTurn:
         self._inserted, self._head = True, (last.position, last.time)
         self._left = Left(self._head, versions)
         self._size += sum([len(row.data or b"") for row in rows]) + _ROW_SIZE * len(rows)
+
+    def erase(self, positions: Sequence[int]) -> None:
+        """Let payloads go, and overwrite the bytes that were theirs."""
+        self._db.execute("PRAGMA secure_delete = ON")
+        try:
+            self._db.executemany(schema.ERASE, [(position,) for position in positions])
+        finally:
+            self._db.execute("PRAGMA secure_delete = OFF")
+        self._size += _ROW_SIZE * len(positions)
+
+    def put_back(self, payloads: Mapping[int, bytes]) -> None:
+        """Put payloads back where none is."""
+        self._db.executemany(schema.PUT_BACK, [(data, at) for at, data in payloads.items()])
+        self._size += sum(map(len, payloads.values())) + _ROW_SIZE * len(payloads)
 
     def refuse(self, refusal: Refusal) -> None:
         """Add a refusal and let the oldest go."""
@@ -250,14 +264,19 @@ class SqliteRecorder(LogRecorder):
             self.connections.read(sql, (stream, above, last, -1 if limit is None else limit))
         )
 
+    def mentions(self, text: bytes, stream: str, name: str) -> str | None:
+        """A stream other than this that has a text in a payload, other than of this name."""
+        found = self.connections.read(schema.MENTIONS, (stream, name, text))
+        return found[0][0] if found else None
+
+    def sweep(self) -> bool:
+        """Empty the WAL, where older pages may still be; no while somebody reads them."""
+        return self.connections.truncate()
+
     def refuse(self, refusal: Refusal) -> None:
         """Keep a refusal, without waiting for the disk."""
-        try:
-            with SqliteTurn(self.connections, durable=False) as turn:
-                turn.refuse(refusal)
-        except CommitFailed as failed:
-            assert failed.__cause__ is not None
-            raise failed.__cause__ from None
+        with told(self.turn(durable=False)) as turn:
+            turn.refuse(refusal)
 
     def refusals(self, limit: int) -> Sequence[Refusal]:
         """The newest refusals, oldest of them first."""
@@ -272,7 +291,7 @@ class SqliteRecorder(LogRecorder):
 
     def forget_leases(self, now: int) -> None:
         """Remove rows of leases that are over."""
-        with self.turn(durable=False) as turn:
+        with told(self.turn(durable=False)) as turn:
             turn.forget_leases(now)
 
     def health(self, *, check: bool) -> Mapping[str, Any]:

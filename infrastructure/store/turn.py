@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, Self
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
-from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.row import Row
+
+if TYPE_CHECKING:
+    from statelog.infrastructure.store.leases import Lease
 
 
 class CommitFailed(Exception):
@@ -34,8 +37,28 @@ class Turn(Protocol):
     def insert(self, rows: Sequence[Row]) -> None:
         """Add rows. Raises eventsourcing's `IntegrityError` for a version that is taken."""
 
+    def erase(self, positions: Sequence[int]) -> None:
+        """Let the payloads of these events go; their headers and hashes stay."""
+
+    def put_back(self, payloads: Mapping[int, bytes]) -> None:
+        """Put payloads back where none is."""
+
     def lease(self, stream: str) -> Lease | None:
         """The row of a stream's lease."""
 
     def put_lease(self, lease: Lease) -> None:
         """Add or replace the row of a stream's lease."""
+
+
+T = TypeVar("T", bound=Turn)
+
+
+@contextmanager
+def told(turn: T) -> Iterator[T]:
+    """A turn whose failed commit raises its cause, as when it does not matter whether it landed."""
+    try:
+        with turn as entered:
+            yield entered
+    except CommitFailed as failed:
+        assert failed.__cause__ is not None
+        raise failed.__cause__ from None
