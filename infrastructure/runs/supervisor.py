@@ -18,7 +18,7 @@ from typing import Final
 from statelog.domain.aggregate import Change, Loaded
 from statelog.domain.errors import Conflict, StoreError
 from statelog.domain.runs import activities
-from statelog.domain.runs.events import Placed, TaskInterruptRequested
+from statelog.domain.runs.events import Placed, TaskFailed, TaskInterruptRequested
 from statelog.domain.runs.request import RunRequest
 from statelog.domain.runs.run import RUN, Run
 from statelog.domain.workflows.durations import lane_count
@@ -202,34 +202,33 @@ class Supervisor:
         change = self._loaded.guard()
         if change.state.ended:
             return change
+        cause = recording.first_failure(change.state) or self._because
         # failures first, so that nothing is started beside them
         for activity_id, found in sorted(arrived, key=lambda pair: isinstance(pair[1], Prepared)):
             if isinstance(found, Prepared):
-                if self._failed(change) or self._stop.is_set():
+                if cause or self._stop.is_set():
                     continue
                 launches.append(partial(self._start, activity_id, found))
-            change = self._judged(change, activity_id, found)
-        if not self._failed(change) and not self._stop.is_set():
+            known = len(change.events)
+            change = self._judged(change, activity_id, found, cause)
+            if any(isinstance(event, TaskFailed) for event in change.events[known:]):
+                cause = recording.first_failure(change.state) or cause
+        self._failing = bool(cause)
+        if not cause and not self._stop.is_set():
             change = self._admitted(recording.queued(change, now()), launches)
         busy = self._busy - {activity_id for activity_id, _ in arrived}
         if busy or launches or change.state.live:
             return change
-        return recording.ended(change, self._cause(change), leaving=self._stop.is_set(), at=now())
+        return recording.ended(change, cause, leaving=self._stop.is_set(), at=now())
 
-    def _cause(self, change: Change[Run]) -> str:
-        """Why nothing more is started: the first failure, or what this was told."""
-        return recording.first_failure(change.state) or self._because
-
-    def _failed(self, change: Change[Run]) -> bool:
-        self._failing = bool(self._cause(change))
-        return self._failing
-
-    def _judged(self, change: Change[Run], activity_id: str, found: Found) -> Change[Run]:
+    def _judged(
+        self, change: Change[Run], activity_id: str, found: Found, cause: str
+    ) -> Change[Run]:
         return recording.judged(
             change,
             activity_id,
             found,
-            cause=self._cause(change),
+            cause=cause,
             doom=self._attention.doom(activity_id),
             given_up=self._attention.given_up(activity_id),
             at=now(),
