@@ -92,7 +92,8 @@ def failing(plan: Plan) -> Iterator[Plan]:
             return plan.run(self, sql, lambda: super(Connection, self).executescript(sql, *given))
 
     def connect(*args: Any, **options: Any) -> sqlite3.Connection:
-        return _connect(*args, **{**options, "factory": Connection})
+        db: sqlite3.Connection = _connect(*args, **{**options, "factory": Connection})
+        return db
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite3, "connect", connect)

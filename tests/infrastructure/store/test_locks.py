@@ -96,12 +96,12 @@ class Waiters:
                 except StoreError:
                     self.came.append(f"{name} left")
 
-        before = blocked()
+        before = blocked(self.path)
         self.threads.append(threading.Thread(target=wait))
         self.threads[-1].start()
         ready.wait()
         deadline = time.monotonic() + 20
-        while blocked() <= before:
+        while blocked(self.path) <= before:
             assert time.monotonic() < deadline
             time.sleep(0.001)
 
@@ -111,11 +111,11 @@ class Waiters:
         return self.came
 
 
-def blocked() -> int:
-    """Locks of this process that the kernel makes it wait for."""
-    pid = str(os.getpid())
+def blocked(path: Path) -> int:
+    """How many wait for the lock or to be the next, as the kernel tells."""
+    files = {str(each.stat().st_ino) for each in path.parent.glob(f"{path.name}*")}
     lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
-    return sum(1 for line in lines if " -> " in line and pid in line.split())
+    return sum(1 for line in lines if " -> " in line and line.split()[-3].split(":")[-1] in files)
 
 
 def test_they_come_in_the_order_in_which_they_asked(tmp_path: Path):

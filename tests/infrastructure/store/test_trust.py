@@ -91,4 +91,5 @@ def test_who_has_read_what_others_wrote_is_no_conflict(pair: tuple[Journal, Jour
     assert grow(ours, "ours") == 4
     grow(theirs, "ours")
     loaded = ours.load(COUNTER, "ours")
-    assert ours.commit(ours.load(COUNTER, "mine").decide(start), loaded.guard(), actor="bob")
+    mine = ours.load(COUNTER, "mine").decide(start)
+    assert ours.commit(mine, loaded.guard(), actor="bob").position == 6
