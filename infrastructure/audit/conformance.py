@@ -11,12 +11,14 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from statelog.domain.errors import StoreError
 from statelog.infrastructure.audit.envelope import COMMANDS, Envelopes, Find, Order
 from statelog.infrastructure.audit.rules import Given, Rules, load, root_of
 from statelog.infrastructure.audit.source import Place, Source
@@ -57,15 +59,16 @@ def audit(
     given: Sequence[Given],
     *,
     folders: Sequence[str] = (),
-    jobs: int | None = None,
+    jobs: int | None = 1,
     limit: int = KEPT,
     progress: Progress | None = None,
     tally: Tally | None = None,
 ) -> Audit:
     """Audit a log against rulebooks and aggregates, or names of such as `module:NAME`.
 
-    `folders` are where their modules are looked for first. `jobs` is how many processes do it
-    (default: one for each core, one for a short log); only names can be told to others. `limit`
+    `folders` are where their modules are looked for first. `jobs` is how many processes do it,
+    None for one for each core, and one for a short log; only names can be told to others, and a
+    script that asks for several must guard its main module, as `multiprocessing` wants it. `limit`
     is how many violations of each rule are kept; `tally` what was found before. Raises `Invalid`
     for a name that cannot be used, and `StoreError`.
     """
@@ -227,5 +230,7 @@ def _by_processes(pieces: Iterator[Piece], jobs: int, told: _Told) -> Iterator[t
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (each.result() for each in done)
         yield from (each.result() for each in waiting)
+    except BrokenProcessPool as error:
+        raise StoreError("io", "a process of the audit was killed") from error
     finally:
         pool.shutdown(cancel_futures=True)
