@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from statelog.domain import Recorded
+from statelog.domain import Event, Recorded
 from statelog.infrastructure.cli.all_views import all_views
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.testing import assert_pure
@@ -145,9 +145,35 @@ def changes_its_state(row: Any, recorded: Recorded) -> Any:
     return after
 
 
+class Tagged(Event, name="test.purity.tagged"):
+    tags: list[str]
+
+
+def tagged(*events: Tagged) -> list[Recorded]:
+    """Envelopes without a store."""
+    return [
+        Recorded(
+            position, "account/a", position, event.stored_name, 1, position, "bob", "c", None,
+            None, None, b"", b"", b"", decoder=lambda _, event=event: event,
+        )
+        for position, event in enumerate(events, 1)
+    ]  # fmt: skip
+
+
 def changes_its_event(row: Any, recorded: Recorded) -> Any:
-    vars(recorded.event).setdefault("tags", [])
-    return evolve_balance(row, recorded)
+    recorded.event.tags.sort()  # type: ignore[attr-defined]
+    return {"tags": recorded.event.tags}  # type: ignore[attr-defined]
+
+
+def test_a_fold_that_changes_its_event_is_refused():
+    """Others fold the same event; the event itself is not touched by the check."""
+    event = Tagged(["b", "a"])
+    view: Projection[Any] = Projection(
+        "tags", {}, changes_its_event, key=account_of, events=(Tagged,)
+    )
+    with pytest.raises(AssertionError, match=r"event 1 .*in place \(sort\) a list"):
+        assert_pure(view, tagged(event))
+    assert event.tags == ["b", "a"]
 
 
 def test_a_fold_that_changes_what_it_was_given_is_refused(events: list[Recorded]):
