@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from statelog.domain.aggregate import Change, Loaded, changed
-from statelog.domain.errors import Conflict, Invalid, NotFound
+from statelog.domain.errors import Conflict, Invalid, Malformed, NotFound
 from statelog.domain.queue.job import JOB, Job, keyed_id
 from statelog.domain.runs.request import RunRequest, RunSpec, checked
 from statelog.domain.workflows.complete import completed
 from statelog.domain.workflows.definitions import Record
 from statelog.domain.workflows.environments import embedded_environments
 from statelog.domain.workflows.resources import EnvironmentVersion
-from statelog.domain.workflows.shape import show
+from statelog.domain.workflows.shape import read, show
 from statelog.infrastructure.journal import TRIES, Journal
 from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.workflows.definitions import Definitions
@@ -64,10 +64,23 @@ def _changes(journal: Journal, request: RunRequest) -> tuple[Change[Any], ...]:
         event_type=REQUESTED,
         aggregate_type="execution_run",
         aggregate_id=request.run.id,
-        payload=show(frozen),
+        payload=_payload(frozen),
         key=_key(request.run.id),
     )
     return (job, *registrations)
+
+
+def _payload(frozen: RunRequest) -> dict[str, Any]:
+    """The request as a document that can be read again.
+
+    Raises `Invalid` for what must be there and is empty, which a document leaves out.
+    """
+    document = show(frozen)
+    try:
+        read(RunRequest, document)
+    except Malformed as error:
+        raise Invalid(error.field, "must not be empty") from None
+    return document
 
 
 def _records(request: RunRequest) -> list[Record]:

@@ -100,6 +100,17 @@ def test_a_refused_request_leaves_nothing(journal: Journal):
     assert journal.head() == 0
 
 
+def test_what_must_be_there_is_not_empty(journal: Journal):
+    """An empty id would be left out of the job's payload, which nobody could read then."""
+    document = golden()
+    document["runtimeBindings"][0]["resourceId"] = ""
+    with pytest.raises(Invalid) as caught:
+        asked(journal, document)
+    assert caught.value.why == "must not be empty"
+    assert caught.value.field.startswith("runtimeBindings[")
+    assert journal.head() == 0
+
+
 def test_a_plan_with_too_few_assignments_creates_no_run(journal: Journal):
     """planning case 54: it is accepted, no run is created, and the job says why."""
     few = golden(places=[place("prepare", "simulated-edge")])
