@@ -26,8 +26,8 @@ def work_until_ended(
     """Work, or wait for whoever works, until the run has ended; its status, or `refused`.
 
     `told` hears the events of the run and its job from the position `after` on. What is not done
-    when this is interrupted stays in the queue, but a request that creates no run is not tried
-    again. Raises what the worker raises.
+    when this is interrupted stays in the queue; a request that creates no run is answered after its
+    first attempt. Raises what the worker raises.
     """
     stop, failures = threading.Event(), list[BaseException]()
     worker = JobWorker(
