@@ -89,7 +89,7 @@ def audit(
         for events, part in answers:
             found.take(part)
             seen += events
-            if progress is not None:
+            if progress is not None and events:
                 progress(min(seen, size), size)
     return Audit(size, tuple(found.first()), dict(found.counts))
 

@@ -23,8 +23,10 @@ _PREVIOUS: Final = (
     "SELECT rowid, position, stream, version, name, schema, time, actor, command, correlation, "
     "cause, meta, NULL, NULL, NULL FROM events WHERE rowid <= ? ORDER BY rowid DESC LIMIT 1"
 )
-_STREAMS: Final = (
-    "SELECT stream, count(*) FROM events WHERE rowid <= ? GROUP BY stream ORDER BY stream"
+_STREAMS: Final = "SELECT DISTINCT stream FROM events WHERE rowid <= ? ORDER BY stream"
+_COUNT: Final = (
+    "SELECT (SELECT count(*) FROM events WHERE stream = ?) + "
+    "(SELECT count(*) FROM events WHERE stream >= ? AND stream < ?)"
 )
 _BELOW: Final = (
     f"{SELECT} WHERE rowid IN (SELECT rowid FROM events WHERE stream = ? UNION ALL "
@@ -102,22 +104,24 @@ class Source:
         self._close()
 
     def roots(self) -> Iterator[tuple[str, int]]:
-        """Each root once, with about how many events are below it."""
+        """Each root once, with how many events are below it."""
         nested = None
-        for stream, count in self._rows(_STREAMS, (self.upto,)):
+        for (stream,) in self._rows(_STREAMS, (self.upto,)):
             root = root_of(stream) if isinstance(stream, str) else stream
-            if root not in (stream, nested):
+            if root == nested:
+                continue
+            if root != stream:
                 nested = root
                 if self._reads.read(_ANY, (root,)):  # it came with its own stream, some time ago
                     continue
-            elif root != stream:
-                continue
-            yield root, count
+            yield root, self._reads.read(_COUNT, self._bounds(root))[0][0]
+
+    def _bounds(self, root: str) -> tuple[str, str, str]:
+        return below(root) if "/" in str(root) else (root, "", "")
 
     def below(self, root: str) -> Iterator[Row]:
         """The rows of a root in the order of the log; of a root of one part only its own."""
-        bounds = below(root) if "/" in str(root) else (root, "", "")
-        return map(Row._make, self._rows(_BELOW, (*bounds, self.upto)))
+        return map(Row._make, self._rows(_BELOW, (*self._bounds(root), self.upto)))
 
     def heads(self, first: int, upto: int) -> Iterator[tuple[int, Row]]:
         """Rows without hashes and payloads in the order of the log, with their places."""

@@ -100,6 +100,7 @@ def test_roots_are_told_once_each(shelf: Shelf):
         for row in rows
     ]
     source = Source(conformance.Place(shelf.put([*rows, *nested])))
+    assert {count for _, count in source.roots()} == {2}
     names = [root for root, _ in source.roots()]
     assert sorted(names) == sorted({f"counter/{name}" for name in ("a", "a-b", "a.b", "a0", "b")})
     assert sum(len(list(source.below(root))) for root in names) == 10
