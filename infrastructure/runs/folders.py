@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
+
+MARKER: Final = "run.id"
+"""The file in a run's folder that says whose it is."""
 
 _LONGEST: Final = 120
 
@@ -34,9 +39,24 @@ class RunFolder:
     def made(self, folder: Path) -> Path:
         """A folder of this run, made for nobody but us if it is not there. Raises `OSError`."""
         self.root.mkdir(parents=True, exist_ok=True)
-        for each in (self.path, folder.parent, folder):
+        for each in dict.fromkeys((self.path, folder.parent, folder)):
             each.mkdir(mode=0o700, exist_ok=True)
         return folder
+
+    def claim(self, identity: str) -> bool:
+        """Say that the folder is this run's; whether it is. Raises `OSError`.
+
+        Two stores may have runs of one id, and a store may be begun anew beside an old folder:
+        what lies there would pass for what this run did.
+        """
+        own, marker = self.made(self.path / "control"), self.path / MARKER
+        if not marker.exists():
+            temporary = own / f".{MARKER}.tmp"
+            temporary.write_text(identity, encoding="ascii")
+            with suppress(FileExistsError):
+                os.link(temporary, marker)
+            temporary.unlink()
+        return marker.read_text(encoding="ascii") == identity
 
 
 def folder_name(id: str) -> str:

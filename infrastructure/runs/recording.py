@@ -215,3 +215,12 @@ def ended(change: Change[Run], cause: str, *, leaving: bool, at: float) -> Chang
     if not cause and leaving:
         return change
     return change.then(fail, reason=cause or failure_of(run) or STUCK, at=at)
+
+
+def unusable(change: Change[Run], reason: str, at: float) -> Change[Run]:
+    """The end of a run whose folder is not its own: nothing there says anything about it."""
+    for activity_id in change.state.live:
+        change = change.then(
+            activities.handle_failed, activity_id=activity_id, at=at, failure=reason
+        )
+    return change.then(fail, reason=reason, at=at)

@@ -26,6 +26,7 @@ from statelog.infrastructure.holders import Holder, Holders
 from statelog.infrastructure.journal import TRIES, Journal
 from statelog.infrastructure.runs import recording
 from statelog.infrastructure.runs.attention import Attention
+from statelog.infrastructure.runs.folders import RunFolder
 from statelog.infrastructure.runs.handles.port import Runtime
 from statelog.infrastructure.runs.operations import (
     Found,
@@ -68,6 +69,10 @@ def supervise(
         loaded = journal.load(RUN, request.run.id)
         if holder is None or loaded.state.ended:
             return loaded
+        refusal = _refusal(journal, loaded, RunFolder(work_root, request.run.id))
+        if refusal:
+            change = recording.unusable(loaded.guard(), refusal, now())
+            return journal.commit(change, actor=actor).loaded[0]
         sources = kept_workspaces(journal, work_root, loaded.state)
         supervisor = Supervisor(journal, loaded, request, actor, stop, because=because)
         outside = Operations(request, work_root, runtimes, sources, supervisor.leaves)
@@ -84,6 +89,19 @@ def _alone(journal: Journal, run_id: str, stop: threading.Event) -> Iterator[Hol
             return
     with holder:
         yield holder
+
+
+def _refusal(journal: Journal, run: Loaded[Run], folder: RunFolder) -> str:
+    """Why the run's folder cannot be used; empty when it can."""
+    first = next(iter(journal.history(run.stream)))
+    try:
+        if folder.claim(first.hash.hex()):
+            return ""
+    except OSError as error:
+        return f"the folder {folder.path} cannot be used: {error.strerror or error}"
+    return (
+        f"the folder {folder.path} is that of another run of this id; move it, or take another id"
+    )
 
 
 class Supervisor:

@@ -17,7 +17,6 @@ having no children means that none is left.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import os
@@ -389,7 +388,9 @@ def _become(
 
 
 def _prctl(option: int, value: int) -> None:
-    with suppress(OSError, AttributeError):
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 

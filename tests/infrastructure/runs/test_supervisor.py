@@ -535,6 +535,19 @@ def test_a_preparation_that_was_broken_off_is_begun_again(lab: Lab):
     assert lab.supervise(asked).status is RunStatus.COMPLETED
 
 
+def test_the_folder_of_another_run_is_not_taken_for_ones_own(lab: Lab, tmp_path: Path):
+    """A store that was begun anew beside an old folder: what lies there says nothing about it."""
+    lab.run([activity("a", "echo x >> times")])
+    anew = Lab(tmp_path / "anew.db", lab.work_root)
+    anew.run_id = lab.run_id
+    run = anew.run([activity("a", "echo x >> times")])
+    anew.close()
+    assert run.status is RunStatus.FAILED
+    assert "is that of another run of this id" in run.end.reason
+    assert run.tasks["a"].status is CANCELLED
+    assert lab.file("a", "times").read_text() == "x\n"
+
+
 def test_two_supervisors_are_never_at_one_run(lab: Lab):
     """Whatever leases say: the second one waits for the first one's lock, and finds the end."""
     asked = lab.request([activity(f"a{n}", "echo x >> times; sleep 0.1") for n in range(4)])

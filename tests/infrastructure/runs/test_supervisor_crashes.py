@@ -182,8 +182,9 @@ def full_disk(store: Path, folder: Path) -> None:
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], check=True)
     lab = Lab(store, disk)
-    line = "cat /dev/zero > filler 2>/dev/null; seq 100000; echo lost >&2; exit 7"
-    run = lab.run([activity("full", line), activity("sibling", FOREVER)])
+    waits = "while [ ! -e ../sibling/up ]; do sleep 0.02; done"
+    line = f"{waits}; cat /dev/zero > filler 2>/dev/null; seq 100000; echo lost >&2; exit 7"
+    run = lab.run([activity("full", line), activity("sibling", f"touch up; {FOREVER}")])
     full = run.handle("full")
     assert (full.status, full.exit_code) == (HandleStatus.FAILED, 7), full
     assert run.tasks["sibling"].status is TaskStatus.CANCELLED, run.tasks["sibling"]
