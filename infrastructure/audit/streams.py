@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -171,13 +171,14 @@ def _but_none(moved: Shown | None) -> tuple[Shown, ...]:
 
 def _broken(
     rules: Iterable[Rule], before: Any, event: Event, whose: Any, after: Any
-) -> Iterable[Rule]:
-    return [rule for rule in rules if not _holds(rule, before, event, whose, after)]
-
-
-def _holds(rule: Rule, before: Any, event: Event, whose: Any, after: Any) -> bool:
-    """A rule that cannot make sense of an event is broken by it."""
-    try:
-        return rule.holds(before, event, whose, after)
-    except Exception:
-        return False
+) -> Sequence[Rule]:
+    """The rules that an event breaks; one that cannot make sense of the event is broken by it."""
+    found: list[Rule] = []
+    for rule in rules:
+        try:
+            if rule.holds(before, event, whose, after):
+                continue
+        except Exception:
+            pass
+        found.append(rule)
+    return found
