@@ -103,7 +103,7 @@ class Row:
 
     @property
     def tracks(self) -> tuple[tuple[Bar, ...], ...]:
-        """What was planned above what was seen."""
+        """What was planned above what was seen; a plan without predictions has no track."""
         return (*self.planned, *self.seen)
 
     @property
@@ -124,8 +124,13 @@ def _lanes(comparison: Entry) -> list[Row]:
         there = (where.get("observed", where["planned"]), name)
         planned.setdefault(here, []).extend(_bar(entry, "planned", "plan"))
         seen.setdefault(there, []).extend(_bar(entry, "observed", _look(entry, critical)))
+    promised = any(planned.values())
     return [
-        Row(*lane, _tracks(planned.get(lane, [])), _tracks(seen.get(lane, [])))
+        Row(
+            *lane,
+            _tracks(planned.get(lane, [])) if promised else (),
+            _tracks(seen.get(lane, [])),
+        )
         for lane in sorted(planned.keys() | seen.keys(), key=_natural)
     ]
 

@@ -18,7 +18,7 @@ from statelog.infrastructure.runs.simulation import run_simulation
 from statelog.projections.replay import replay
 from statelog.projections.runs import RUN_VIEWS
 from statelog.projections.runs.comparison import run_comparison
-from statelog.projections.runs.gantt import gantt
+from statelog.projections.runs.gantt import PAD, TOP, gantt
 from statelog.projections.runs.run_page import run_page
 from statelog.projections.runs.run_summary import run_summary
 from tests.domain.runs.bundles import diamond, golden, request
@@ -332,6 +332,7 @@ def test_overlapping_bars_get_tracks_of_their_own():
     events = told(*completed("a", 105.0), *completed("b", 120.0), *completed("c", 121.0))
     tops = {each.get("y") for look in ("seen", "critical") for each in bars(drawn(events), look)}
     assert len(tops) == 2
+    assert min(float(top or 0) for top in tops) == TOP + PAD
 
 
 def test_lanes_are_in_the_order_of_their_numbers():
