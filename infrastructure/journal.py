@@ -23,12 +23,14 @@ from eventsourcing.utils import Environment, EnvType
 
 from statelog import __version__
 from statelog.domain.aggregate import Aggregate, Change, Loaded
-from statelog.domain.errors import Conflict, Invalid, Refused, StoreError
+from statelog.domain.erasure import KeptStream
+from statelog.domain.errors import Conflict, Invalid, Refused, StoreError, Unreadable
 from statelog.domain.event import Event, Recorded
 from statelog.domain.ids import Id
 from statelog.infrastructure import codec
 from statelog.infrastructure.bell import Bell
 from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.erasures import Erasures, unpacked
 from statelog.infrastructure.follow import Follower
 from statelog.infrastructure.store.factory import LogFactory, LogMapper, LogStore
 from statelog.infrastructure.store.leases import Leases
@@ -80,7 +82,8 @@ class Journal(Application[str]):
 
     Threads may share it, and a forked child may use its parent's. `clock` gives microseconds UTC,
     `new_id` the ids of commands that have none. A file that is not there is made, unless
-    `read_only`. Raises `NotFound` or `StoreError` when the store cannot be opened.
+    `read_only`. `driver` is the build of SQLite: `sqlite3`, Python's own, or `apsw`, which an extra
+    of that name brings. Raises `NotFound` or `StoreError` when the store cannot be opened.
     """
 
     name = "statelog"
@@ -93,11 +96,13 @@ class Journal(Application[str]):
         clock: Callable[[], int] = now,
         new_id: Callable[[], str] = unique_id,
         read_only: bool = False,
+        driver: str = "sqlite3",
     ) -> None:
         self.store = None if store is None else Path(store).absolute()
         self.clock = clock
         self.new_id = new_id
         self._read_only = read_only
+        self._driver = driver
         self._bell = Bell(self.store)
         super().__init__()
 
@@ -109,6 +114,7 @@ class Journal(Application[str]):
             "ORIGINATOR_ID_TYPE": "text",
             "STATELOG_STORE": str(self.store or ""),
             "READ_ONLY": "y" if self._read_only else "n",
+            "SQLITE_DRIVER": self._driver,
         }
         return Environment(name, {**ours, **(env or {})})
 
@@ -135,6 +141,11 @@ class Journal(Application[str]):
         """Leases beside the log: rows, no events."""
         return Leases(self._log)
 
+    @cached_property
+    def erasures(self) -> Erasures:
+        """What the log keeps of erased payloads."""
+        return Erasures(self._log)
+
     @property
     def read_only(self) -> bool:
         """Whether nothing can be appended."""
@@ -143,13 +154,30 @@ class Journal(Application[str]):
     def load(self, aggregate: Aggregate[T], id: Id, *, upto: int | None = None) -> Loaded[T]:
         """One instance, at version 0 and blank when it has no events; as of a position with `upto`.
 
-        Raises `Unreadable` naming the position, `IllegalTransition` for a damaged log.
+        One whose payloads were erased begins with the state that was kept. Raises `Unreadable`
+        naming the position, `IllegalTransition` for a damaged log.
         """
+        try:
+            return self._loaded(aggregate, id, upto)
+        except Unreadable as error:
+            kept = self.erasures.stream(aggregate.stream_of(id))
+            if kept is None or (upto is not None and upto < kept.position):
+                raise
+            if error.position > kept.position:
+                raise
+            return self._loaded(aggregate, id, upto, kept)
+
+    def _loaded(
+        self, aggregate: Aggregate[T], id: Id, upto: int | None, kept: KeptStream | None = None
+    ) -> Loaded[T]:
         state, version = aggregate.blank, 0
+        if kept is not None:
+            state, version = unpacked(state, kept.state), kept.version
         with closing(self._log.folded(aggregate.stream_of(id), upto)) as batches:
             for rows in batches:
-                state = aggregate.fold(codec.decoded(rows), state)
-                version = rows[-1][1]
+                new = rows if kept is None else [row for row in rows if row[1] > version]
+                state = aggregate.fold(codec.decoded(new), state)
+                version = max(version, rows[-1][1])
         return Loaded(aggregate, id, state, version)
 
     def execute(
@@ -220,10 +248,7 @@ class Journal(Application[str]):
         Changes without events are guards and are checked too. Changes of one stream follow each
         other. Raises `Conflict` naming the stream, `Invalid`, `OutcomeUnknown`, `StoreError`.
         """
-        text = None if meta is None else codec.dump(dict(meta)).decode()
-        stamp = Stamp(
-            actor, self.new_id() if command is None else command, correlation, cause, text
-        ).checked()
+        stamp = self._stamp(actor, command, correlation, cause, meta)
         drafts, expect = _drafts(changes)
         done = self._log.append(Batch(drafts, expect, stamp, lookup=command is not None))
         if done.repeated:
@@ -235,6 +260,58 @@ class Journal(Application[str]):
             done.position,
             events=tuple([event for change in changes for event in change.events]),
         )
+
+    def rewrite(
+        self,
+        *changes: Change[Any],
+        actor: str,
+        erase: Sequence[int] = (),
+        put_back: Mapping[int, bytes] | None = None,
+    ) -> int:
+        """Commit events, and with them let payloads go, or put some back; the last position.
+
+        That is for the events that say so, which nobody else writes. Raises `Conflict` naming the
+        stream, `OutcomeUnknown`, `StoreError`.
+        """
+        stamp = self._stamp(actor, None, None, None, None)
+        batch = Batch(*_drafts(changes), stamp, lookup=False)
+        done = self._log.rewrite(batch, erase, put_back)
+        self._bell.ring()
+        return done.position
+
+    def mentions(self, text: str, stream: str, name: str) -> str | None:
+        """A stream other than this one that has a text in its payloads, None when none has.
+
+        Events of the stored name do not count.
+        """
+        return self._log.mentions(text.encode(), stream, name)
+
+    def sweep(self) -> bool:
+        """Leave nothing of erased payloads in the files of the log.
+
+        False while a reader is in the way: then it is to be asked again. Raises `StoreError`.
+        """
+        return self._log.sweep()
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Add rows of another log as they are: they follow the last one, as `row_after` checks.
+
+        Raises `Conflict` when the log is not where the rows begin, and `StoreError`.
+        """
+        self._log.take(rows)
+        self._bell.ring()
+
+    def _stamp(
+        self,
+        actor: str,
+        command: str | None,
+        correlation: str | None,
+        cause: str | None,
+        meta: Mapping[str, Any] | None,
+    ) -> Stamp:
+        text = None if meta is None else codec.dump(dict(meta)).decode()
+        named = self.new_id() if command is None else command
+        return Stamp(actor, named, correlation, cause, text).checked()
 
     def save(self, *objs: Any, **kwargs: Any) -> list[Recording[str]]:
         """`commit`, answered as `eventsourcing` does: one recording for each event."""
@@ -264,7 +341,7 @@ class Journal(Application[str]):
         last = self.head() if upto is None else upto
         if names is not None and not names:
             return iter(())
-        return map(_read, self._log.below(prefix, after, last, tuple(names or ())))
+        return map(self._envelope, self._log.below(prefix, after, last, tuple(names or ())))
 
     def read(
         self,
@@ -278,7 +355,7 @@ class Journal(Application[str]):
         last = self.head() if upto is None else upto
         if names is not None and not names:
             return iter(())
-        return map(_read, self._log.whole(after, last, tuple(names or ()), limit))
+        return map(self._envelope, self._log.whole(after, last, tuple(names or ()), limit))
 
     def rows(self, *, after: int = 0, upto: int | None = None) -> Iterator[Row]:
         """Rows of the whole log as they are stored, hashes included, bounded as those of `read`."""
@@ -290,7 +367,7 @@ class Journal(Application[str]):
 
     def latest(self, prefix: str, name: str) -> Iterator[Recorded]:
         """Events of one stored name below a prefix, newest first."""
-        return map(_read, self._log.newest(prefix, name))
+        return map(self._envelope, self._log.newest(prefix, name))
 
     def follow(
         self, *, after: int = 0, prefix: str | None = None, names: Collection[str] | None = None
@@ -309,7 +386,7 @@ class Journal(Application[str]):
     def find(self, command: str) -> tuple[Recorded, ...]:
         """The events of a command, none when it was not carried out."""
         Stamp("-", command).checked()
-        return tuple(map(_read, self._log.by_command(command)))
+        return tuple(map(self._envelope, self._log.by_command(command)))
 
     def refuse(
         self, *, actor: str, stream: str, version: int, command: str | None, rule: str, reason: str
@@ -333,6 +410,12 @@ class Journal(Application[str]):
         }
         last = found["last_time"]
         return {**found, "behind_us": max(0, last - found["clock"]) if last else 0}
+
+    def _envelope(self, row: Row) -> Recorded:
+        found = _read(row)
+        if row.data is None:
+            found.__dict__["keeper"] = self.erasures.row
+        return found
 
     def _repeated(
         self, command: str, rows: Sequence[Row], instances: Sequence[Loaded[Any]]

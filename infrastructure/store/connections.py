@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from statelog.infrastructure.store.drivers import Connection, Driver, Stock
 from statelog.infrastructure.store.faults import fault, os_error, store_error
 from statelog.infrastructure.store.files import beside, uri, writable
 from statelog.infrastructure.store.forks import watch
@@ -35,18 +36,21 @@ class Left(NamedTuple):
 class Connections:
     """Opened when they are needed, and closed before a fork."""
 
-    def __init__(self, path: Path, *, writable: bool, patience: float) -> None:
+    def __init__(
+        self, path: Path, *, writable: bool, patience: float, driver: Driver | None = None
+    ) -> None:
         self.path = path
+        self.driver = driver or Stock()
         self.writable = writable
         self.patience = patience
         self.closed = False
         self.left: Left | None = None
-        self._idle: deque[sqlite3.Connection] = deque()
+        self._idle: deque[Connection] = deque()
         self._out: deque[None] = deque()
         self._opening = threading.Lock()
         self._turn = threading.Lock()
         self._lock: FileLock | None = None
-        self._writer: sqlite3.Connection | None = None
+        self._writer: Connection | None = None
         self._identity = _identity(path)
         self._seen = time.monotonic()
         self._pages = 0
@@ -87,7 +91,7 @@ class Connections:
         finally:
             self._give(db)
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self) -> Connection:
         if self.closed:
             raise fault("closed", self.path)
         self._out.append(None)
@@ -103,14 +107,14 @@ class Connections:
                 self._out.pop()
                 raise
 
-    def _give(self, db: sqlite3.Connection) -> None:
+    def _give(self, db: Connection) -> None:
         if self.closed or len(self._idle) >= IDLE_READERS:
             db.close()
         else:
             self._idle.append(db)
         self._out.pop()
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> Connection:
         if self.writable:
             return self._connect("mode=rw", "query_only = 1")
         # Beside a store that cannot be written SQLite must not make the files of its WAL; when
@@ -119,16 +123,10 @@ class Connections:
         fixed = alone and not writable(self.path)
         return self._connect("mode=ro&immutable=1" if fixed else "mode=ro")
 
-    def _connect(self, options: str, *settings: str) -> sqlite3.Connection:
+    def _connect(self, options: str, *settings: str) -> Connection:
         db = None
         try:
-            db = sqlite3.connect(
-                uri(self.path, options),
-                uri=True,
-                timeout=self.patience,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            db = self.driver.connect(uri(self.path, options), self.patience)
             for setting in ("wal_autocheckpoint = 0", *settings):
                 db.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
@@ -137,7 +135,7 @@ class Connections:
             raise store_error(error, self.path) from error
         return db
 
-    def begin(self, *, durable: bool = True) -> sqlite3.Connection:
+    def begin(self, *, durable: bool = True) -> Connection:
         """Wait for the turn and begin a transaction; `release` must follow, whatever happens.
 
         Without `durable` its commit does not wait for the disk. Raises `StoreError` read-only,
@@ -166,7 +164,7 @@ class Connections:
                 raise store_error(error, self.path) from error
             raise
 
-    def _open_writer(self) -> sqlite3.Connection:
+    def _open_writer(self) -> Connection:
         if self.closed:
             raise fault("closed", self.path)
         self._check_identity()
@@ -183,7 +181,7 @@ class Connections:
                 raise fault("damaged", self.path, "it was moved or replaced while it was open")
             self._seen = now
 
-    def commit(self, db: sqlite3.Connection, size: int) -> None:
+    def commit(self, db: Connection, size: int) -> None:
         """Commit about `size` bytes, and checkpoint when it is time to."""
         db.execute("COMMIT")
         if size:
@@ -208,13 +206,13 @@ class Connections:
             self.release()
         return not busy
 
-    def _checkpoint(self, db: sqlite3.Connection) -> None:
+    def _checkpoint(self, db: Connection) -> None:
         """What is committed is safe in the WAL, so a checkpoint that fails is only tried later."""
         with suppress(sqlite3.Error):
             db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         self._pages = 0
 
-    def undo(self, db: sqlite3.Connection) -> None:
+    def undo(self, db: Connection) -> None:
         """Roll back; a connection that cannot is not used again."""
         with suppress(sqlite3.Error):
             if db.in_transaction:

@@ -14,9 +14,9 @@ from statelog.infrastructure.store.files import beside
 FIXED = (3, 51, 3)
 
 
-def sqlite_fault(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> str | None:
+def sqlite_fault(version: str = sqlite3.sqlite_version) -> str | None:
     """What is known to be wrong with this build of SQLite, if anything."""
-    if version >= FIXED:
+    if tuple(map(int, version.split("."))) >= FIXED:
         return None
     return (
         "before 3.51.3, two connections that checkpoint at the same moment can corrupt the file; "
@@ -32,8 +32,8 @@ def health(connections: Connections, *, check: bool) -> Mapping[str, Any]:
     found = {
         "store": str(connections.path),
         "format": read("PRAGMA user_version")[0][0],
-        "sqlite_version": sqlite3.sqlite_version,
-        "sqlite_fault": sqlite_fault(),
+        "sqlite_version": connections.driver.version,
+        "sqlite_fault": sqlite_fault(connections.driver.version),
         "writable": connections.writable,
         "mode": f"{os.stat(connections.path).st_mode & 0o777:04o}",
         "journal_mode": read("PRAGMA journal_mode")[0][0],

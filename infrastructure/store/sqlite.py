@@ -15,6 +15,7 @@ from statelog.domain.ids import below
 from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.store import factory, schema
 from statelog.infrastructure.store.connections import Connections, Left
+from statelog.infrastructure.store.drivers import STOCK, Driver, driver
 from statelog.infrastructure.store.faults import store_error
 from statelog.infrastructure.store.files import prepare
 from statelog.infrastructure.store.health import health
@@ -167,11 +168,14 @@ class SqliteRecorder(LogRecorder):
         new_id: Callable[[], str] = unique_id,
         *,
         read_only: bool = False,
+        driver: Driver | None = None,
     ) -> None:
         super().__init__(clock, new_id)
         self.path = path.absolute()
         writable = prepare(self.path, read_only=read_only, patience=self.patience)
-        self.connections = Connections(self.path, writable=writable, patience=self.patience)
+        self.connections = Connections(
+            self.path, writable=writable, patience=self.patience, driver=driver
+        )
         try:
             self._warn_of_a_future()
         except BaseException:
@@ -308,9 +312,11 @@ def _rows(tuples: list[Any]) -> list[Row]:
 
 
 class SqliteFactory(factory.LogFactory):
-    """Opens the file in `STATELOG_STORE`; `READ_ONLY` is `y` to only read it."""
+    """Opens the file in `STATELOG_STORE` with `SQLITE_DRIVER`; `READ_ONLY` is `y` to only read."""
 
     def open_log(self, clock: Callable[[], int], new_id: Callable[[], str]) -> LogRecorder:
         """Open the file."""
         path = Path(self.env["STATELOG_STORE"])
-        return SqliteRecorder(path, clock, new_id, read_only=self.env.get("READ_ONLY") == "y")
+        read_only = self.env.get("READ_ONLY") == "y"
+        chosen = driver(self.env.get("SQLITE_DRIVER") or STOCK)
+        return SqliteRecorder(path, clock, new_id, read_only=read_only, driver=chosen)

@@ -26,6 +26,13 @@ class TestInAFile(JournalContract):
         return Journal(tmp_path / "desk.db", clock=clock)
 
 
+class TestInAFileOfApsw(JournalContract):
+    """The same file, kept with another build of SQLite."""
+
+    def make_journal(self, tmp_path: Path, clock: Callable[[], int]) -> Journal:
+        return Journal(tmp_path / "desk.db", clock=clock, driver="apsw")
+
+
 class TestInMemoryByIndex(TestInMemory):
     """Every prefix is looked up in the index, however close to the head it is."""
 

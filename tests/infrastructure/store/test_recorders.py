@@ -19,6 +19,7 @@ from eventsourcing.tests.persistence import (
 )
 from eventsourcing.utils import Environment
 
+from statelog.infrastructure.store.drivers import driver
 from statelog.infrastructure.store.memory import MemoryFactory, MemoryRecorder
 from statelog.infrastructure.store.recorder import LogRecorder
 from statelog.infrastructure.store.sqlite import SqliteFactory, SqliteRecorder
@@ -35,12 +36,14 @@ class InMemory(TextIds):
 
 
 class InAFile(TextIds):
+    driver = "sqlite3"
+
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.opened: list[LogRecorder] = []
 
     def create_recorder(self) -> LogRecorder:
-        recorder = SqliteRecorder(self.folder / "log.db")
+        recorder = SqliteRecorder(self.folder / "log.db", driver=driver(self.driver))
         self.opened.append(recorder)
         return recorder
 
@@ -51,6 +54,13 @@ class InAFile(TextIds):
 
 
 class TestMemoryRecorder(InMemory, ApplicationRecorderTestCase[LogRecorder]):
+    def test_insert_subscribe(self) -> None:
+        self.optional_test_insert_subscribe()
+
+
+class TestApswRecorder(InAFile, ApplicationRecorderTestCase[LogRecorder]):
+    driver = "apsw"
+
     def test_insert_subscribe(self) -> None:
         self.optional_test_insert_subscribe()
 
