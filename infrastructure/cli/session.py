@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli import session_reading
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show, tell
-from statelog.infrastructure.cli.tables import facts, table
+from statelog.infrastructure.cli.session_reading import SESSION_ID, board, reading, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,16 +34,13 @@ Examples:
   statelog session create --id m1 --workflow montage-v1 --scope lab \\
       --algorithm heft --algorithm moheft --deadline 600 --wait
 """
-SESSION_ID = click.argument("session_id", metavar="ID")
 
 
 def add_to(app: click.Group) -> click.Group:
     """Register the group and its commands; the group."""
     session = group(app, "session", HELP, EXAMPLES)
     _create(session)
-    _show(session)
-    _list(session)
-    _candidates(session)
+    session_reading.add_to(session)
     _select(session)
     _cancel(session)
     return session
@@ -84,9 +80,9 @@ def _create(session: click.Group) -> None:
             if settings.as_json:
                 emit(page)
             else:
-                show(_told(page))
+                show(told(page))
                 if wait:
-                    show("\n" + _board(_sessions(journal).candidates(request.id)))
+                    show("\n" + board(_sessions(journal).candidates(request.id)))
         return OK if status in ("queued", "completed") else FAILED
 
 
@@ -157,129 +153,18 @@ def _progress(events: Sequence[Any]) -> None:
     from statelog.domain.times import iso_seconds
 
     for recorded in events:
-        what, told = recorded.name.rsplit(".", 1)[1], ""
+        what, more = recorded.name.rsplit(".", 1)[1], ""
         subject = recorded.stream.rsplit("/", 1)[1] if "/run/" in recorded.stream else "session"
         match vars(recorded.event):
             case {"progress": progress}:
-                told = f"{progress:.0%}"
+                more = f"{progress:.0%}"
             case {"reason": reason}:
-                told = reason
+                more = reason
             case {"candidate": candidate}:
                 predicted = candidate.predicted
-                told = f"makespan {predicted.makespan_seconds:g} s, cost {predicted.cost:g}"
+                more = f"makespan {predicted.makespan_seconds:g} s, cost {predicted.cost:g}"
         clock = iso_seconds(recorded.time)[11:19]
-        tell(f"{clock}  {subject}  {what.replace('_', ' ')}  {told}".rstrip())
-
-
-def _show(session: click.Group) -> None:
-    @command(session, "show", epilog="Example: statelog session show montage-1")
-    @SESSION_ID
-    def show_one(settings: Settings, *, session_id: str) -> None:
-        """Show a session: what was asked, how far it is, and each of its algorithm runs."""
-        with _reading(settings) as sessions:
-            page = sessions.show(session_id)
-        if settings.as_json:
-            emit(page)
-        else:
-            show(_told(page))
-
-
-_RUNS: Final = ("algorithm", "status", "progress", "candidates", "estimate", "note")
-
-
-def _told(page: dict[str, Any]) -> str:
-    about = page["session"]
-    head = facts(
-        {
-            "session": about["id"],
-            "status": about["status"],
-            "progress": f"{about['progress']:.0%}",
-            "workflow": about["workflowVersionId"],
-            "scope": about["executionScopeId"],
-            "topology": about["networkTopologyId"],
-            "deadline": about.get("deadlineSeconds"),
-            "budget": about.get("budget"),
-            "failure": about.get("failureReason"),
-            "chosen": about.get("selectedCandidateId"),
-            "plan": about.get("selectedPlanId"),
-            "created": about["createdAt"],
-            "started": about.get("startedAt"),
-            "ended": about.get("completedAt"),
-        }
-    )
-    rows = [
-        [
-            *(run["algorithm"], run["status"], f"{run['progress']:.0%}", run["candidateCount"]),
-            *(f"{run['estimate']['durationSeconds']} s", run.get("failureReason")),
-        ]
-        for run in page["algorithmRuns"]
-    ]
-    return f"{head}\n\n{table(_RUNS, rows)}"
-
-
-def _list(session: click.Group) -> None:
-    @command(session, "list", epilog="Example: statelog session list --json")
-    def list_all(settings: Settings) -> None:
-        """List every session, the newest first. With --json one line a session."""
-        with _reading(settings) as sessions:
-            found = sessions.all()
-        if settings.as_json:
-            for each in found:
-                emit(each)
-        elif found:
-            show(table(_LIST, [_line(each) for each in found]))
-        else:
-            show("no sessions")
-
-
-_LIST: Final = ("session", "status", "progress", "workflow", "candidates", "chosen", "created")
-
-
-def _line(about: dict[str, Any]) -> list[Any]:
-    return [
-        *(about["id"], about["status"], f"{about['progress']:.0%}", about["workflowVersionId"]),
-        *(about["candidateCount"], about.get("selectedCandidateId"), about["createdAt"]),
-    ]
-
-
-def _candidates(session: click.Group) -> None:
-    @command(session, "candidates", epilog="Example: statelog session candidates m1 --plot m1.svg")
-    @SESSION_ID
-    @click.option(
-        "--plot",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE.svg",
-        help="Draw makespan against cost into this file.",
-    )
-    def candidates(settings: Settings, *, session_id: str, plot: Path | None) -> None:
-        """List the candidates of a session by rank. With --json one line a candidate."""
-        from statelog.projections.planning.scatter import scatter
-
-        with _reading(settings) as sessions:
-            found = sessions.candidates(session_id)
-        if plot is not None:
-            plot.write_text(scatter(session_id, found), encoding="utf-8")
-            tell(f"drawn into {plot}")
-        if settings.as_json:
-            for each in found:
-                emit(each)
-        else:
-            show(_board(found))
-
-
-_BOARD: Final = ("rank", "algorithm", "makespan", "cost", "Pareto", "feasible", "candidate")
-
-
-def _board(found: list[dict[str, Any]]) -> str:
-    rows = [
-        [
-            *(each["rank"] or "", each["algorithm"]),
-            *(f"{each['predicted']['makespanSeconds']:.6g} s", f"{each['predicted']['cost']:.6g}"),
-            *(each["paretoOptimal"], each["feasible"], each["id"]),
-        ]
-        for each in found
-    ]
-    return table(_BOARD, rows) if rows else "no candidates"
+        tell(f"{clock}  {subject}  {what.replace('_', ' ')}  {more}".rstrip())
 
 
 def _select(session: click.Group) -> None:
@@ -293,7 +178,7 @@ def _select(session: click.Group) -> None:
         """
         from statelog.domain.workflows.shape import show as shown
 
-        with _reading(settings) as sessions:
+        with reading(settings) as sessions:
             chosen = _by_rank(sessions, session_id, candidate)
             plan = sessions.select(session_id, chosen, actor=settings.who)
         if settings.as_json:
@@ -322,16 +207,6 @@ def _cancel(session: click.Group) -> None:
             emit(page)
         else:
             show(printable(f"session {session_id!r}: cancelled"))
-
-
-@contextmanager
-def _reading(settings: Settings) -> Iterator[Sessions]:
-    """The sessions of the store, read from views."""
-    from statelog.infrastructure.planning.sessions import Sessions
-    from statelog.projections.planning import PLANNING_VIEWS
-
-    with settings.journal() as journal, settings.views(journal, PLANNING_VIEWS) as views:
-        yield Sessions(journal, views=views)
 
 
 def _sessions(journal: Journal) -> Sessions:
