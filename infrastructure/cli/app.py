@@ -19,6 +19,7 @@ from statelog.infrastructure.cli import (
     plan_reading,
     plan_settle,
     run,
+    serve,
     session,
     store,
     views,
@@ -89,6 +90,7 @@ def app(context: click.Context) -> None:
 run.add_to(app)
 daemon.add_to(app)
 worker.add_to(app)
+serve.add_to(app)
 workflow.add_to(app)
 session.add_to(app)
 execution.add_to(app)

@@ -90,13 +90,14 @@ class Definitions:
         changes = {id(record): desk.change(record) for record in desk.ordered}
         return (*(changes[id(record)] for record in records), *desk.uses())
 
-    def register(self, *records: Record, actor: str) -> bool:
+    def register(self, *records: Record, actor: str, embedded: bool = False) -> bool:
         """Register records in one commit; whether there was anything to register.
 
-        Raises `Invalid` as `registrations` does, also when a registered one differs in anything.
+        Raises `Invalid` as `registrations` does; unless they are `embedded`, also when a registered
+        one differs in anything.
         """
         for tries_left in reversed(range(TRIES)):
-            changes = self.registrations(*records, embedded=False)
+            changes = self.registrations(*records, embedded=embedded)
             if not any(change.events for change in changes):
                 return False
             try:

@@ -83,6 +83,18 @@ def read_import(
         raise Invalid(f"{path}: {error.field or 'document'}", error.why) from None
 
 
+def import_document(document: Any, *, name: str | None = None) -> Import:
+    """A portable or WfFormat document that came by itself, which has no platform of its own.
+
+    A WfFormat document is named by its `name` unless `name` says how, and planned on the built-in
+    machines. Raises `Invalid` naming the place in it.
+    """
+    if _form(document) == "portable":
+        return _portable(document, None)
+    own = document.get("name")
+    return _wfformat(document, name or (own if type(own) is str else ""), None)
+
+
 def _form(document: Any) -> Format:
     return "wfformat" if type(document) is dict and "schemaVersion" in document else "portable"
 

@@ -15,6 +15,7 @@ HEAVY = {
     *(
         "cryptography",
         "eventsourcing",
+        "fastapi",
         "hypothesis",
         "orjson",
         "pytest",
@@ -22,7 +23,7 @@ HEAVY = {
         "sqlite_utils",
         "transitions",
     ),
-    *("yaml",),
+    *("uvicorn", "yaml"),
 }
 
 
