@@ -20,13 +20,23 @@ def test_every_world_keeps_every_claim():
     assert found.complete
     assert found.refused.keys() >= {"run_ended", "no_handle", "task_ended", "live_handles"}
     assert {action.name for action in model.actions()} - found.fired.keys() == {
-        "a late worker reports"
+        "a late worker reports",
+        "the worker misses an output",
     }
 
 
 def test_a_missing_output_is_a_failure_like_others():
     """planning case 61: together with a crash at any moment."""
-    assert walk(Model(chance=Chance(1, 0, 0, 0, 1))).complete
+    found = walk(Model(chance=Chance(1, 0, 0, 0, 1)))
+    assert found.complete
+    assert found.fired["the worker misses an output"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chance", [Chance(2, 1, 2, 1, 1), Chance(2, 2, 1, 1, 0)])
+def test_wider_worlds(chance: Chance):
+    """More goes wrong, some of it twice; half a minute each."""
+    assert walk(Model(chance=chance)).complete
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.what)

@@ -115,6 +115,7 @@ class Model:
             "the worker spawns": self._spawns,
             "the worker looks": partial(self._each, self._looks),
             "the worker settles": partial(self._each, self._settles),
+            "the worker misses an output": partial(self._each, self._misses),
             "the worker stops a command": partial(self._each, self._stops),
             "the worker cannot stop a command": partial(self._each, self._cannot_stop),
             "the worker records a stop": self._records,
@@ -225,18 +226,25 @@ class Model:
             return self._commit(world, on.handle_failed, **found, failure=why)
         return None
 
-    def _settles(self, world: World, name: str) -> World | None:
-        """What a completed handle means for its task."""
+    def _settled(self, world: World, name: str) -> bool:
+        """Whether the handle completed and its task does not know yet."""
         run = self._going(world)
         if run is None or run.handle(name).status is not HandleStatus.COMPLETED:
+            return False
+        return run.tasks[name].status in (TaskStatus.PREPARING, TaskStatus.RUNNING)
+
+    def _settles(self, world: World, name: str) -> World | None:
+        if not self._settled(world, name):
             return None
-        if run.tasks[name].status not in (TaskStatus.PREPARING, TaskStatus.RUNNING):
-            return None
-        memory = world.memory("memory")
-        if memory.chance.missing:
-            world = world.remember("memory", memory.spent("missing"))
-            return self._commit(world, on.complete_task, activity_id=name, at=0.0, missing=["x"])
         return self._commit(world, on.complete_task, activity_id=name, at=0.0)
+
+    def _misses(self, world: World, name: str) -> World | None:
+        """The command exited well, and a declared output is not there."""
+        memory = world.memory("memory")
+        if not memory.chance.missing or not self._settled(world, name):
+            return None
+        world = world.remember("memory", memory.spent("missing"))
+        return self._commit(world, on.complete_task, activity_id=name, at=0.0, missing=["x"])
 
     def _to_stop(self, run: Run, name: str) -> bool:
         return run.handle(name).live and (self._failing(run) or run.tasks[name].interrupted)
