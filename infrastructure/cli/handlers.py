@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+LIMITS = {"orchestration": 1}
+"""Sessions are planned one at a time, so a second one would only wait where a run could work."""
+
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
     from statelog.infrastructure.queue.ends import OnFailure
@@ -63,6 +66,7 @@ def job_worker(
         owner_of(who),
         concurrency=concurrency or CONCURRENCY,
         lease_seconds=lease_seconds or LEASE_S,
+        limits=LIMITS,
         on_failure=on_failure(journal),
         on_done=on_done,
     )

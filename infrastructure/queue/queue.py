@@ -118,11 +118,14 @@ class Queue:
         owner: str,
         *,
         categories: Collection[str] | None = None,
+        without: Collection[str] = (),
         limit: int = 1,
         seconds: float = LEASE_S,
         besides: Collection[str] = (),
     ) -> list[Loaded[Job]]:
         """Lease up to `limit` available jobs: by priority, then availability, then age.
+
+        Only those of `categories`, if given, and none of the categories in `without`.
 
         The version of each is the lease: it is what `complete`, `fail` and `renew` compare. A job
         that another owner was faster with is left to them, and so are those of `besides`.
@@ -130,7 +133,7 @@ class Queue:
         with self._following.board() as board:
             now = self.journal.clock()
             ends = now + _us(seconds)
-            with closing(board.due(now, categories)) as due:
+            with closing(board.due(now, categories, without)) as due:
                 wanted = (job_id for job_id in due if job_id not in besides)
                 asked = (self._asked(board, job_id, owner, now, ends) for job_id in wanted)
                 changes = (change for change in asked if change is not None)

@@ -88,7 +88,8 @@ class Done:
 class JobWorker:
     """One worker. Several on one store, in any number of processes, share its jobs.
 
-    Handlers run in threads, at most `concurrency` at once. `on_done` is called in those threads.
+    Handlers run in threads, at most `concurrency` at once, and of a category in `limits` at most as
+    many as that says. `on_done` is called in those threads.
     """
 
     journal: Journal
@@ -98,6 +99,7 @@ class JobWorker:
     lease_seconds: float = LEASE_S
     poll_seconds: float = POLL_S
     categories: Collection[str] | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
     on_failure: Mapping[str, OnFailure] = field(default_factory=dict)
     on_done: Callable[[Done], None] | None = None
 
@@ -157,20 +159,33 @@ class JobWorker:
         for job_id, version in self.queue.versions(tasks).items():
             if version != tasks[job_id].job.version:
                 tasks[job_id].lose()
-        free = self.concurrency - len(tasks)
-        if not free:
-            return 0
-        # A handler whose lease is lost may still run: nobody begins its job beside it here.
-        leased = self.queue.lease(
-            self.owner,
-            categories=self.categories,
-            limit=free,
-            seconds=self.lease_seconds,
-            besides=tasks,
-        )
+        leased = self._leased(tasks)
         for job in leased:
             self._begin(job)
         return len(leased)
+
+    def _leased(self, tasks: Mapping[str, Task]) -> list[Loaded[Job]]:
+        """As many more jobs as there is room for, those of limited categories first."""
+        busy = Counter(task.job.state.category for task in tasks.values())
+        limited = [name for name in self.limits if self._takes(name)]
+        leased: list[Loaded[Job]] = []
+        for name in limited:
+            room = self.concurrency - len(tasks) - len(leased)
+            limit = min(room, self.limits[name] - busy[name])
+            leased += self._lease(tasks, limit, categories=[name])
+        room = self.concurrency - len(tasks) - len(leased)
+        return leased + self._lease(tasks, room, categories=self.categories, without=limited)
+
+    def _takes(self, category: str) -> bool:
+        return self.categories is None or category in self.categories
+
+    def _lease(self, tasks: Mapping[str, Task], limit: int, **which: Any) -> list[Loaded[Job]]:
+        if limit <= 0:
+            return []
+        # A handler whose lease is lost may still run: nobody begins its job beside it here.
+        return self.queue.lease(
+            self.owner, limit=limit, seconds=self.lease_seconds, besides=tasks, **which
+        )
 
     def _begin(self, job: Loaded[Job]) -> None:
         task = Task(self.queue, job, self.owner, self.lease_seconds)

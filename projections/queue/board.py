@@ -83,9 +83,9 @@ class Board:
         self.entries.pop(job_id, None)
 
     def due(
-        self, now: int, categories: Collection[str] | None = None
+        self, now: int, categories: Collection[str] | None = None, without: Collection[str] = ()
     ) -> Generator[str, None, None]:
-        """Available jobs in order, of some categories (default: all).
+        """Available jobs in order, of some categories (default: all) `without` others.
 
         What is not leased stays where it is, also when the caller has enough; so close it.
         """
@@ -93,7 +93,7 @@ class Board:
         heaps = [
             heap
             for category, heap in self._ready.items()
-            if categories is None or category in categories
+            if (categories is None or category in categories) and category not in without
         ]
         offered: list[tuple[list[Waiting], Waiting]] = []
         try:

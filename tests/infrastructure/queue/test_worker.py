@@ -349,6 +349,29 @@ def test_only_its_categories(journal: Journal):
     assert job(journal, other).status is JobStatus.PENDING
 
 
+def test_a_category_with_a_limit_leaves_room_for_others(journal: Journal):
+    """The second of it waits for the first, and whatever else there is does not."""
+    done, first, waits = [], threading.Event(), threading.Event()
+
+    def limited(work: Work) -> None:
+        assert not first.is_set() or waits.is_set()
+        first.set()
+        until(waits)
+
+    def free(work: Work) -> None:
+        until(first)
+        done.append(work.payload["n"])
+        if len(done) == 3:
+            waits.set()
+
+    for n in range(3):
+        publish(journal, "limited", category="orchestration", priority=5)
+        publish(journal, "free", category="execution", payload={"n": n})
+    handlers = {"limited": limited, "free": free}
+    counts = once(journal, handlers, concurrency=2, limits={"orchestration": 1})
+    assert (counts, sorted(done)) == ({Outcome.COMPLETED: 6}, [0, 1, 2])
+
+
 def failing(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, error: Exception, names: str, times: int
 ) -> list[str]:
