@@ -13,6 +13,7 @@ from statelog.infrastructure.testing.model import (
     never_stuck,
     sometimes,
 )
+from statelog.infrastructure.testing.mutants import Mutant, mutants
 from statelog.infrastructure.testing.purity import assert_pure
 from statelog.infrastructure.testing.scenario import scenario
 from statelog.infrastructure.testing.walk import walk
@@ -20,13 +21,23 @@ from statelog.infrastructure.testing.world import World
 
 if TYPE_CHECKING:
     from statelog.infrastructure.testing.contracts import JournalContract
+    from statelog.infrastructure.testing.golden import golden_logs, golden_test, record_golden
+    from statelog.infrastructure.testing.shapes import shapes_test
     from statelog.infrastructure.testing.views_contract import ViewsContract
 
-_HOMES = {"JournalContract": "contracts", "ViewsContract": "views_contract"}
+_HOMES = {
+    "JournalContract": "contracts",
+    "ViewsContract": "views_contract",
+    "golden_logs": "golden",
+    "golden_test": "golden",
+    "record_golden": "golden",
+    "shapes_test": "shapes",
+}
 
 __all__ = [
     "Action",
     "JournalContract",
+    "Mutant",
     "ViewsContract",
     "Violation",
     "World",
@@ -34,16 +45,21 @@ __all__ = [
     "assert_pure",
     "each_move",
     "explore",
+    "golden_logs",
+    "golden_test",
     "lifecycle_test",
+    "mutants",
     "never_stuck",
+    "record_golden",
     "scenario",
+    "shapes_test",
     "sometimes",
     "walk",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a suite when it is first used: it needs more than the rest of the kit."""
+    """Import what needs more than the rest of the kit when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The pytest plug-in: stories without a traceback, a journal for each test, lifecycle coverage."""
+"""The pytest plug-in: stories without a traceback, a journal for each test, and options."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="PREFIX",
         help="only lifecycles with an event whose stored name begins so; repeatable",
+    )
+    group.addoption(
+        "--record-shapes",
+        action="store_true",
+        help="let shapes_test write down the shapes of events that are new or of a new version",
     )
 
 
