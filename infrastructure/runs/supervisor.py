@@ -22,7 +22,6 @@ from statelog.domain.runs.events import Placed, TaskFailed, TaskInterruptRequest
 from statelog.domain.runs.request import RunRequest
 from statelog.domain.runs.run import RUN, Run
 from statelog.domain.workflows.durations import lane_count
-from statelog.infrastructure.holders import Holder, Holders
 from statelog.infrastructure.journal import TRIES, Journal
 from statelog.infrastructure.runs import recording
 from statelog.infrastructure.runs.attention import Attention
@@ -36,6 +35,7 @@ from statelog.infrastructure.runs.operations import (
     Unprepared,
     now,
 )
+from statelog.infrastructure.runs.ownership import alone, refusal
 from statelog.infrastructure.runs.sources import kept_workspaces
 from statelog.infrastructure.runs.waiting import Waiting
 
@@ -65,43 +65,18 @@ def supervise(
     by the ids of the request. With `because` nothing more is started, what runs is stopped, and
     the run fails for that reason. Raises `StoreError` when the store fails it.
     """
-    with _alone(journal, request.run.id, stop) as holder:
+    with alone(journal, request.run.id, stop) as holder:
         loaded = journal.load(RUN, request.run.id)
         if holder is None or loaded.state.ended:
             return loaded
-        refusal = _refusal(journal, loaded, RunFolder(work_root, request.run.id))
-        if refusal:
-            change = recording.unusable(loaded.guard(), refusal, now())
+        why = refusal(journal, loaded, RunFolder(work_root, request.run.id))
+        if why:
+            change = recording.unusable(loaded.guard(), why, now())
             return journal.commit(change, actor=actor).loaded[0]
         sources = kept_workspaces(journal, work_root, loaded.state)
         supervisor = Supervisor(journal, loaded, request, actor, stop, because=because)
         outside = Operations(request, work_root, runtimes, sources, supervisor.leaves)
         return supervisor.run(outside)
-
-
-@contextmanager
-def _alone(journal: Journal, run_id: str, stop: threading.Event) -> Iterator[Holder | None]:
-    """The kernel's lock of the run: whatever a lease says, only one process has it."""
-    holders = Holders.for_journal(journal)
-    while (holder := holders.try_take("run", run_id)) is None:
-        if stop.wait(_TURN_S):
-            yield None
-            return
-    with holder:
-        yield holder
-
-
-def _refusal(journal: Journal, run: Loaded[Run], folder: RunFolder) -> str:
-    """Why the run's folder cannot be used; empty when it can."""
-    first = next(iter(journal.history(run.stream)))
-    try:
-        if folder.claim(first.hash.hex()):
-            return ""
-    except OSError as error:
-        return f"the folder {folder.path} cannot be used: {error.strerror or error}"
-    return (
-        f"the folder {folder.path} is that of another run of this id; move it, or take another id"
-    )
 
 
 class Supervisor:
