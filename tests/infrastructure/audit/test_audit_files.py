@@ -18,6 +18,7 @@ from statelog.infrastructure.audit.source import Source
 from statelog.infrastructure.audit.staging import stage
 from statelog.infrastructure.audit.streams import TRANSITIONS
 from statelog.infrastructure.audit.violations import Tally
+from statelog.infrastructure.cli.all_rules import RULEBOOKS
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.jsonl import line_of, row_of
 from statelog.infrastructure.store.row import Row
@@ -128,7 +129,7 @@ def test_golden_logs_break_no_rule(log: Path, shelf: Shelf):
     """What earlier releases wrote is still right."""
     shelf.path.write_bytes(log.read_bytes())
     shelf.path.chmod(0o600)
-    found = audit(shelf.path, SPECS)
+    found = audit(shelf.path, RULEBOOKS)
     assert (found.events > 100, told(found)) == (True, [])
 
 
