@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from statelog.domain.errors import Invalid, Malformed
 from statelog.infrastructure.json_values import Json, escaped, to_json, within
+from statelog.projections.plain import place as place_of
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 YAML_LIMIT: Final = 1024 * 1024
@@ -125,7 +126,70 @@ def _examined(text: str, place: str) -> Json:
         raise Malformed(_at(error.lineno, error.colno), f"is not JSON: {error.msg}") from None
     except RecursionError:
         raise Malformed(place, "is nested too deeply") from None
+    try:
+        _refuse_first_fault(value, 0)
+    except Malformed as error:
+        raise Malformed(shortened(_below(place, error.field)), error.why) from None
     return checked(value, place)
+
+
+def _refuse_first_fault(value: Any, depth: int) -> None:
+    """Raise `Malformed` naming the first fault below a parsed value, without a copy of it.
+
+    A large document would need its memory twice over, only to say what is wrong with it.
+    """
+    if depth > DEPTH_LIMIT:
+        raise Malformed("", f"is nested more than {DEPTH_LIMIT} levels deep")
+    at: int | str = 0
+    try:
+        if isinstance(value, _Pairs):
+            seen: set[str] = set()
+            for at, item in value:
+                _refuse_key(at, seen)
+                _refuse_item(item, depth)
+        else:
+            for number, item in enumerate(value if isinstance(value, list) else [value]):
+                at = number
+                _refuse_item(item, depth)
+    except Malformed as error:
+        if not isinstance(value, list):
+            raise
+        step = at if isinstance(at, str) and escaped(at) == at else place_of([at])
+        raise Malformed(_below(step, error.field), error.why) from None
+
+
+def _refuse_key(key: str, seen: set[str]) -> None:
+    if key in seen:
+        raise Malformed("", "appears twice")
+    seen.add(key)
+    if not key.isascii():
+        _refuse_scalar(key)
+
+
+def _refuse_item(item: Any, depth: int) -> None:
+    kind = type(item)
+    if kind is list or kind is _Pairs:
+        _refuse_first_fault(item, depth + 1)
+    elif not _FITS.get(kind, _fits)(item):
+        _refuse_scalar(item)
+
+
+def _refuse_scalar(item: Any) -> None:
+    try:
+        to_json(item)
+    except Invalid as error:
+        raise Malformed(error.field, error.why) from None
+
+
+def _fits(_: Any) -> bool:
+    return True
+
+
+_FITS: Final[dict[type, Callable[[Any], bool]]] = {
+    int: lambda number: -(2**63) <= number < 2**64,
+    float: isfinite,
+    str: lambda text: text.isascii(),
+}
 
 
 class _Pairs(list[tuple[str, Any]]):

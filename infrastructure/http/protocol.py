@@ -6,10 +6,12 @@ import asyncio
 import json
 import socket
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LINGER_S: Final = 2.0
 
 
 class Patient(H11Protocol):
@@ -20,6 +22,7 @@ class Patient(H11Protocol):
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
         self._clock: asyncio.TimerHandle | None = None
+        self._over = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -38,6 +41,8 @@ class Patient(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; those of the next request start the clock."""
+        if self._over:
+            return
         super().data_received(data)
         if self._idle and self._clock is None and not self.transport.is_closing():
             self._wait()
@@ -72,7 +77,11 @@ class Patient(H11Protocol):
             self._last_words(408, "the headers of the request took too long to arrive")
 
     def _last_words(self, status: int, message: str) -> None:
-        """Answer an error and close, if HTTP still allows an answer."""
+        """Answer an error, if HTTP still allows an answer, and close.
+
+        Not at once: what the client is still sending would make a reset of it, and that would take
+        the answer away.
+        """
         body = json.dumps({"error": message}).encode()
         headers = [
             ("content-type", "application/json"),
@@ -83,4 +92,7 @@ class Patient(H11Protocol):
             head = self.conn.send(h11.Response(status_code=status, headers=headers))
             self.transport.write(head + self.conn.send(h11.Data(data=body)))
             self.conn.send(h11.EndOfMessage())
-        self.transport.close()
+            self.transport.write_eof()
+        self._over = True
+        self._stop_waiting()
+        self.loop.call_later(min(LINGER_S, self.seconds), self.transport.close)
