@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from statelog.domain.errors import StoreError
-from statelog.infrastructure.audit.envelope import COMMANDS, Envelopes, Find, Order
+from statelog.infrastructure.audit.envelope import COMMANDS, INTACT, Envelopes, Find, Order
 from statelog.infrastructure.audit.rules import Given, Rules, load, root_of
 from statelog.infrastructure.audit.source import Place, Source
 from statelog.infrastructure.audit.streams import Root
@@ -131,12 +131,13 @@ def audit_rows(rows: Iterable[Row], rules: Rules, *, limit: int = KEPT) -> Audit
     return Audit(len(log), tuple(found.first()), dict(found.counts))
 
 
-Piece = list[str] | tuple[int, int] | None
-"""Roots, a range of places, or the commands of the whole log."""
+Piece = list[str] | tuple[int, int] | bool
+"""Roots, a range of places, or all of it: its commands (False), or the file itself (True)."""
 
 
 def _pieces(source: Source) -> Iterator[Piece]:
-    yield None
+    yield True
+    yield False
     yield LOWEST, _RANGE  # also where no event can be
     for first in range(_RANGE + 1, source.upto + 1, _RANGE):
         yield first, first + _RANGE - 1
@@ -160,8 +161,8 @@ class _Judge:
     def __call__(self, piece: Piece) -> tuple[int, Tally]:
         """How many events were seen below roots, and what is wrong."""
         tally = Tally(self._limit)
-        if piece is None:
-            self._commands(tally)
+        if isinstance(piece, bool):
+            (self._file if piece else self._commands)(tally)
             return 0, tally
         if isinstance(piece, tuple):
             self._order(tally, *piece)
@@ -181,6 +182,11 @@ class _Judge:
         order = Order(tally, self._source.previous(first - 1) if first > 1 else None)
         for place, row in self._source.heads(first, upto):
             order.take(row, place)
+
+    def _file(self, tally: Tally) -> None:
+        """What is read by an index is only right if the index is."""
+        for damage in self._source.damages():
+            tally.line(0, INTACT, damage)
 
     def _commands(self, tally: Tally) -> None:
         for first, last in self._source.scattered():

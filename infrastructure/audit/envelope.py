@@ -37,6 +37,7 @@ DECODES: Final = "a payload decodes"
 CANONICAL: Final = "a payload is written canonically"
 CAUSES: Final = "a cause is an earlier event"
 LINES: Final = "a line is an event"
+INTACT: Final = "the file is intact"
 
 _STREAM: Final = re.compile(
     r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+(?:/(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+)*"

@@ -88,6 +88,7 @@ class Source:
     def __init__(self, place: Place, upto: int | None = None) -> None:
         self._close: Any
         self._reads: _Reads
+        self._staged = place.staged
         if place.staged:
             staged = _Staged(place.path)
             self._reads, self._close = staged, staged.close
@@ -102,6 +103,13 @@ class Source:
     def close(self) -> None:
         """Close the file."""
         self._close()
+
+    def damages(self) -> Iterator[str]:
+        """What SQLite finds wrong with the pages and indexes of a store."""
+        if not self._staged:
+            for (line,) in self._reads.read("PRAGMA integrity_check(10)"):
+                if line != "ok":
+                    yield str(line)
 
     def roots(self) -> Iterator[tuple[str, int]]:
         """Each root once, with how many events are below it."""

@@ -28,7 +28,7 @@ def shown(row: Row) -> Shown:
 
 
 class Violation(NamedTuple):
-    """One event that breaks a rule, or a line that is no event.
+    """One event that breaks a rule, a line that is no event, or damage of the file (position 0).
 
     `place` is where it stands: the position, or the number of the line of a dump, which tell the
     same as long as nothing is wrong with positions. `events` show it, the one itself last.
@@ -42,6 +42,8 @@ class Violation(NamedTuple):
     place: int = 0
 
     def __str__(self) -> str:
+        if not self.events and not self.position:
+            return f"{self.rule}: {self.why}"
         if not self.events:
             return f"line {self.position}: {self.rule}: {self.why}"
         return f"event {self.position}: {self.rule}: {self.why}"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -221,3 +224,20 @@ def test_a_line_that_is_no_event_is_a_violation(tmp_path: Path):
     assert [(each.position, each.rule) for each in found.violations] == [(4, envelope.LINES)]
     assert str(found.violations[0]).startswith("line 4: a line is an event: line: is not JSON")
     assert found.events == len(lines)
+
+
+def test_a_damaged_index_is_damage(tmp_path: Path, damaged_store: Callable[[Path], None]):
+    """Its events are all there, and what is read by it is wrong."""
+    store = tmp_path / "s.db"
+    damaged_store(store)
+    with Journal(store) as journal:
+        journal.execute(COUNTER, "a", start, actor="bob")
+    with closing(sqlite3.connect(store, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute(
+            "UPDATE sqlite_schema SET sql = replace(sql, '(command)', '(actor)') "
+            "WHERE name = 'events_by_command'"
+        )
+    found = audit(store, [COUNTER])
+    assert {each.rule for each in found.violations} == {envelope.INTACT}
+    assert str(found.violations[0]).startswith("the file is intact: ")
