@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from statelog.domain.errors import Unreadable
 
@@ -82,6 +82,22 @@ def event_types() -> dict[str, type[Event]]:
     return dict(_registry)
 
 
+class Kept(NamedTuple):
+    """The state of a row as of the position `upto`, None when there was no row.
+
+    `position` is that of the last event that touched it, `by` that of the event that says so.
+    """
+
+    upto: int
+    state: Any
+    position: int
+    by: int
+
+
+Keeper = Callable[["Recorded", Any, str], Kept]
+"""(event without its payload, projection, key) -> what was kept of the row."""
+
+
 def _undecodable(recorded: Recorded) -> Event:
     raise Unreadable(recorded.position, recorded.name, "no decoder was given")
 
@@ -110,11 +126,21 @@ class Recorded:
     data_hash: bytes
     hash: bytes
     decoder: Callable[[Recorded], Event] = field(default=_undecodable, compare=False, repr=False)
+    keeper: Keeper | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def event(self) -> Event:
         """The payload. Raises `Unreadable`."""
         return self.decoder(self)
+
+    def kept(self, projection: Any, key: str) -> Kept:
+        """What was kept of a view's row when this payload went.
+
+        Raises `Unreadable` when nothing in the log says that it went.
+        """
+        if self.keeper is None:
+            raise Unreadable(self.position, self.name, "its payload is gone and nothing says why")
+        return self.keeper(self, projection, key)
 
     @property
     def originator_id(self) -> str:

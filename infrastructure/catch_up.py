@@ -71,12 +71,23 @@ def _advance(view: View[S], log: Log, mark: Mark, goal: int) -> Mark | None:
         with store.reading():
             if store.mark(view.name) != mark:
                 return None
+            limit = None if fault else CHUNK
             events = list(
-                log.read(after=mark.position, upto=upto, names=view.projection.names, limit=CHUNK)
+                log.read(after=mark.position, upto=upto, names=view.projection.names, limit=limit)
             )
             fold = Fold(view.projection, before)
             fault = fold.run(events) or fault
-        end = fault.position - 1 if fault else events[-1].position if len(events) == CHUNK else upto
+            end = events[-1].position if len(events) == limit else upto
+            while fault is None and fold.reach > end:
+                more = list(log.read(after=end, upto=fold.reach, names=view.projection.names))
+                events, end = events + more, fold.reach
+                fault = fold.run(more)
+        if fault is not None:
+            end = fault.position - 1
+            if torn := fold.torn(end):
+                fault = fault.before(min(torn.values(), key=lambda each: each.position))
+                upto = fault.position - 1
+                continue
         reached = Mark(view.version, end, hash_at(log, end), str(fault) if fault else None)
         if reached == mark:
             return reached

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from statelog.domain.errors import StatelogError, Unreadable
@@ -56,8 +56,16 @@ class Past(Generic[S]):
         fault = other._fold.run(other._watched(other.events(after, position), position))
         if fault is not None:
             raise _unreadable(self.projection, fault)
+        if key_erased := None if self.key is None else other._fold.torn(position).get(self.key):
+            raise _erased(self.projection, key_erased, self.key or "")
         other.position = position
         return other
+
+    @property
+    def unknown(self) -> Mapping[str, str]:
+        """Rows that nobody can tell any more as of this position, and why."""
+        torn = self._fold.torn(self.position)
+        return {key: _erased(self.projection, recorded, key).why for key, recorded in torn.items()}
 
     def events(self, after: int, upto: int) -> Iterator[Recorded]:
         """The events of the view, or of its row, with after < position <= upto."""
@@ -79,7 +87,7 @@ class Past(Generic[S]):
     @property
     def documents(self) -> Documents[S]:
         """The documents by key, at most one when it is one row."""
-        return self._fold.documents(self._made)
+        return self._fold.documents(self._made, self.position)
 
     @property
     def document(self) -> dict[str, Any] | None:
@@ -94,6 +102,12 @@ def _telling(
         if number % EVERY == 0:
             watch(recorded.position, upto)
         yield recorded
+
+
+def _erased(projection: Projection[Any], recorded: Recorded, key: str) -> Unreadable:
+    kept = recorded.kept(projection, key)
+    why = f"its payload was erased, as event {kept.by} says; rows are known from {kept.upto} on"
+    return Unreadable(recorded.position, recorded.name, why)
 
 
 def _unreadable(projection: Projection[Any], fault: Fault) -> StatelogError:

@@ -57,14 +57,16 @@ def differences(
     if fault is not None:
         yield Difference(view.name, "", "", fault.position, fault.name, None, str(fault))
         return
-    wrong = dict(_wrong(view, fold, stored))
+    unknown = fold.torn(upto)
+    wrong = {key: pair for key, pair in _wrong(view, fold, stored) if key not in unknown}
     if not wrong:
         return
     causes: dict[str, list[Recorded]] = {key: [] for key in wrong}
     for recorded in log.read(upto=upto, names=names):
         causes.get(view.projection.key(recorded) or "", []).append(recorded)
     for key, (row, rebuilt) in wrong.items():
-        yield from _explained(view, key, row, rebuilt, causes[key])
+        erased = any(recorded.keeper is not None for recorded in causes[key])
+        yield from _explained(view, key, row, rebuilt, [] if erased else causes[key])
 
 
 _Pair = tuple[Row | None, Row | None]
@@ -87,8 +89,9 @@ def _explained(
     view: RowFormat[S], key: str, row: Row | None, rebuilt: Row | None, events: list[Recorded]
 ) -> Iterator[Difference]:
     if row is None or rebuilt is None:
-        last = events[-1] if events else None
-        yield _difference(view, key, "", last, (_document(view, row), _document(view, rebuilt)))
+        yield _difference(
+            view, key, "", _last(events), (_document(view, row), _document(view, rebuilt))
+        )
         return
     one, other = (dict(zip(view.columns, values, strict=True)) for values in (row, rebuilt))
     if one["document"] != other["document"]:
@@ -99,7 +102,7 @@ def _explained(
             other[column],
         ):
             texts = (_json(one[column]), _json(other[column]))
-            yield _difference(view, key, f"column {column}", events[-1], texts)
+            yield _difference(view, key, f"column {column}", _last(events), texts)
 
 
 def _in_document(
@@ -108,7 +111,7 @@ def _in_document(
     try:
         left, right = (ABSENT if text is None else parse(text) for text in (one, other))
     except (Invalid, TypeError):
-        yield _difference(view, key, "", events[-1], (str(one), other))
+        yield _difference(view, key, "", _last(events), (str(one), other))
         return
     paths = list(differing(left, right)) or [()]
     changes = last_changes(view.projection, key, events, paths)
@@ -126,6 +129,10 @@ def _difference(
 ) -> Difference:
     position, event = (cause.position, cause.name) if cause else (0, "")
     return Difference(view.name, key, field, position, event, *texts)
+
+
+def _last(events: list[Recorded]) -> Recorded | None:
+    return events[-1] if events else None
 
 
 def _document(view: RowFormat[S], row: Row | None) -> str | None:

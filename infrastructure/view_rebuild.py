@@ -38,15 +38,25 @@ def rebuild(
     fault: Fault | None = None
     while True:
         green = _Green(view, log, fault)
-        with _collector_paused():
-            green.to(log.head(), progress)
-            while green.fault is None and (head := log.head()) - green.upto > NEAR:
-                green.to(head, progress)
         try:
+            with _collector_paused():
+                green.to(log.head(), progress)
+                while green.fault is None and (head := log.head()) - green.upto > NEAR:
+                    green.to(head, progress)
             return _swap(view, log, green, instead_of)
+        except _Torn as torn:
+            fault = torn.fault
         except Unrenderable as failed:
             events = log.read(upto=green.upto, names=view.projection.names)
             fault = view.format.first_fault(failed, Fold(view.projection), events)
+
+
+class _Torn(Exception):
+    """A fault within what was erased; `fault` is where the view has to stop before it."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 class _Green:
@@ -63,6 +73,14 @@ class _Green:
         """Fold on to a position, or to the event before one that cannot be folded."""
         if self.fault is not None:
             position = min(position, self.fault.position - 1)
+        self._fold(position, progress)
+        while self.fault is None and self.fold.reach > self.upto:
+            self._fold(self.fold.reach, progress)
+        if self.fault is not None and (torn := self.fold.torn(self.upto)):
+            first = min(torn.values(), key=lambda each: each.position)
+            raise _Torn(self.fault.before(first))
+
+    def _fold(self, position: int, progress: Progress | None) -> None:
         events = self.log.read(after=self.upto, upto=position, names=self.view.projection.names)
         for batch in _batches(events):
             found = self.fold.run(batch)

@@ -56,6 +56,10 @@ def apply(projection: Projection[S], rows: dict[str, S], recorded: Recorded) -> 
     key = projection.key(recorded)
     if key is None:
         return None
+    return _apply(projection, rows, recorded, key)
+
+
+def _apply(projection: Projection[S], rows: dict[str, S], recorded: Recorded, key: str) -> str:
     state = projection.evolve(rows.get(key, projection.blank), recorded)
     if state is None:
         rows.pop(key, None)
@@ -65,8 +69,34 @@ def apply(projection: Projection[S], rows: dict[str, S], recorded: Recorded) -> 
 
 
 def fold(projection: Projection[S], events: Iterable[Recorded]) -> dict[str, S]:
-    """Row states by key after these events, in their order."""
+    """Row states by key after these events, in their order.
+
+    From the first event whose payload was erased a row is what was kept of it.
+    """
     rows: dict[str, S] = {}
+    known: dict[str, int] = {}
     for recorded in events:
-        apply(projection, rows, recorded)
+        if recorded.keeper is None and not known:
+            apply(projection, rows, recorded)
+        elif projection.reads(recorded):
+            _take(projection, rows, recorded, known)
     return rows
+
+
+def _take(
+    projection: Projection[S],
+    rows: dict[str, S],
+    recorded: Recorded,
+    known: dict[str, int],
+) -> None:
+    key = projection.key(recorded)
+    if key is None or recorded.position <= known.get(key, 0):
+        return
+    if recorded.keeper is None:
+        _apply(projection, rows, recorded, key)
+        return
+    kept = recorded.kept(projection, key)
+    known[key] = kept.upto
+    rows.pop(key, None)
+    if kept.state is not None:
+        rows[key] = kept.state

@@ -55,6 +55,10 @@ class Fault:
     name: str
     error: Exception
 
+    def before(self, erased: Recorded) -> Fault:
+        """This fault, met within what was erased: the view waits before the first erased event."""
+        return Fault(erased.position, erased.name, _Within(str(self)))
+
     def __str__(self) -> str:
         text = str(self.error)
         if text.startswith(f"event {self.position} "):
@@ -63,12 +67,20 @@ class Fault:
         return f"event {self.position} ({self.name}): {why}"
 
 
+class _Within(Exception):
+    """A later event that cannot be folded."""
+
+
 class Fold(Generic[S]):
     """Row states while events are folded into them.
 
     `before` answers the state of a row not touched yet (default: there is none). After `run`,
     `states` holds each touched row (None: removed), `positions` the last event that touched it,
     and `fault` the event that could not be folded; everything before it is.
+
+    From the first event whose payload was erased on, a row is what was kept of it: that is its
+    state as of a later event, and what lies between is passed over. So the fold is whole from
+    `reach` on; before that it lacks the rows that `torn` tells of.
     """
 
     def __init__(
@@ -79,18 +91,38 @@ class Fold(Generic[S]):
         self.positions: dict[str, int] = {}
         self.fault: Fault | None = None
         self._before = before
+        self._known: dict[str, tuple[int, Recorded]] = {}
+
+    @property
+    def reach(self) -> int:
+        """The position that what was kept of rows is of, 0 when nothing was needed."""
+        return max((upto for upto, _ in self._known.values()), default=0)
+
+    def torn(self, at: int) -> dict[str, Recorded]:
+        """By key the first erased event of each row whose state at a position is not known."""
+        return {
+            key: recorded
+            for key, (upto, recorded) in self._known.items()
+            if recorded.position <= at < upto
+        }
 
     def run(self, events: Iterable[Recorded]) -> Fault | None:
         """Fold events whose names the projection reads; stops at a fault and answers it."""
         key_of, evolve = self.projection.key, self.projection.evolve
         blank = self.projection.blank
-        states, positions = self.states, self.positions
+        states, positions, known = self.states, self.positions, self._known
         for recorded in events:
             try:
                 key = key_of(recorded)
             except Exception as error:
                 return self._stop(recorded, error)
             if key is None:
+                continue
+            if known and key in known and recorded.position <= known[key][0]:
+                continue
+            if recorded.keeper is not None:
+                if self._keep(recorded, key):
+                    return self.fault
                 continue
             state: Any = states.get(key, _UNSEEN)
             if state is _UNSEEN:
@@ -102,23 +134,37 @@ class Fold(Generic[S]):
             positions[key] = recorded.position
         return None
 
+    def _keep(self, recorded: Recorded, key: str) -> Fault | None:
+        """Put what was kept in the place of a row."""
+        try:
+            kept = recorded.kept(self.projection, key)
+        except Exception as error:
+            return self._stop(recorded, error)
+        self.states[key], self.positions[key] = kept.state, kept.position
+        self._known[key] = kept.upto, recorded
+        return None
+
     def copy(self) -> Fold[S]:
         """Another fold that goes on from here; what either folds from now on is its own."""
         copied = Fold(self.projection, self._before)
         copied.states, copied.positions = dict(self.states), dict(self.positions)
-        copied.fault = self.fault
+        copied.fault, copied._known = self.fault, dict(self._known)
         return copied
 
     def rows(self) -> Iterable[tuple[str, S]]:
         """Key and state of every row that was touched and is there."""
         return ((key, state) for key, state in self.states.items() if state is not None)
 
-    def documents(self, made: Made | None = None) -> Documents[S]:
+    def documents(self, made: Made | None = None, at: int | None = None) -> Documents[S]:
         """The documents as they are now, each made when somebody looks at it.
 
-        With `made`, those of states that have not changed since are not made again.
+        With `made`, those of states that have not changed since are not made again. Rows that are
+        not known at the position `at` are not there.
         """
-        return Documents(self.projection, dict(self.rows()), made)
+        states = dict(self.rows())
+        for key in () if at is None else self.torn(at):
+            states.pop(key, None)
+        return Documents(self.projection, states, made)
 
     def _stop(self, recorded: Recorded, error: Exception) -> Fault:
         if isinstance(error, MemoryError):

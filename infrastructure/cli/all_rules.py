@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from statelog.infrastructure.audit.rules import Rules
 
 RULEBOOKS: Final = (
+    "statelog.domain.erasure:RULEBOOK",
     "statelog.domain.execution.rulebook:RULEBOOK",
     "statelog.domain.workflows.rulebook:RULEBOOK",
     "statelog.domain.queue.rulebook:RULEBOOK",

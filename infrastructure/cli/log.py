@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -11,21 +10,26 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from statelog.infrastructure.cli import (
+    log_archive,
     log_at,
     log_audit,
     log_bisect,
     log_coverage,
     log_diff,
+    log_erase,
+    log_export,
+    log_import,
     log_seal,
 )
 from statelog.infrastructure.cli.common import Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
+from statelog.infrastructure.cli.prefix import stream_prefix
 from statelog.infrastructure.cli.tables import table
 
 if TYPE_CHECKING:
     from statelog.domain.event import Recorded
 
-HELP: Final = "Read the event log."
+HELP: Final = "Read the event log, check it, and take things out of it."
 EXAMPLES: Final = """
 \b
 Examples:
@@ -38,6 +42,8 @@ Examples:
   statelog log audit
   statelog log coverage
   statelog log refusals
+  statelog log export --payloads -o log.jsonl
+  statelog log erase plan/reads-qc --reason 'GDPR request 17'
 """
 
 _TAIL: Final = 10
@@ -45,7 +51,6 @@ _PUBLISHED: Final = "queue.job.published"
 _PAYLOADS: Final = click.option(
     "--payloads", is_flag=True, help="Print the payloads of queue jobs too."
 )
-_ENCODED: Final = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 
 
 def add_to(app: click.Group) -> None:
@@ -60,6 +65,10 @@ def add_to(app: click.Group) -> None:
     log_coverage.add_to(log)
     _refusals(log)
     log_seal.add_to(log)
+    log_erase.add_to(log)
+    log_archive.add_to(log)
+    log_export.add_to(log)
+    log_import.add_to(log)
 
 
 def _history(log: click.Group) -> None:
@@ -114,23 +123,6 @@ def _tail(log: click.Group) -> None:
                     for recorded in events:
                         emit(event_line(recorded, payloads=payloads))
                     events = follower.batch() if follow else follower.ready()
-
-
-def stream_prefix(text: str) -> str:
-    """The stream prefix that was meant: a bare plan id is one, and ids need not be encoded.
-
-    Raises `Invalid`.
-    """
-    from statelog.domain.errors import Invalid
-    from statelog.domain.ids import encode_part
-
-    try:
-        if "/" not in text:
-            return f"plan/{encode_part(text)}"
-        parts = text.removesuffix("/").split("/")
-        return "/".join(p if _ENCODED.fullmatch(p) else encode_part(p) for p in parts)
-    except Invalid as error:
-        raise Invalid("prefix", f"{text!r} names no stream: {error.why}") from None
 
 
 def _data(recorded: Recorded, *, payloads: bool) -> Any:

@@ -10,7 +10,7 @@ import click
 
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.loading import PATHS, loader, position, projection
-from statelog.infrastructure.cli.output import emit, printable, show
+from statelog.infrastructure.cli.output import emit, printable, show, tell
 from statelog.infrastructure.cli.pace import watching
 
 
@@ -37,7 +37,10 @@ def add_to(log: click.Group) -> None:
         with settings.journal() as journal, loader(folders) as load:
             wanted = projection(load, "view", view)
             upto = position(journal, "position", moment)
-            documents = Past(journal, wanted, key, watch=watching(wanted.name)).at(upto).documents
+            past = Past(journal, wanted, key, watch=watching(wanted.name)).at(upto)
+            documents = past.documents
+            for unknown, why in past.unknown.items():
+                tell(f"row {unknown!r} is left out: {why}")
             if key is not None and key not in documents:
                 raise NotFound(f"row of {wanted.name} at position {upto}", key)
             for each in sorted(documents):

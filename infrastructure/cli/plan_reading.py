@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from statelog.infrastructure.cli.common import Settings, command
+from statelog.infrastructure.cli.erased import readable
 from statelog.infrastructure.cli.output import emit, show
 from statelog.infrastructure.cli.plan_commands import PLAN_ID
 from statelog.infrastructure.cli.tables import counted, facts, table
@@ -137,7 +138,7 @@ def _snapshot(journal: Journal, plan_id: str, execution_id: str) -> Any:
     from statelog.projections.execution.plan_status import plan_status, snapshot_of
 
     events = journal.history(PLAN.stream_of(plan_id), names=plan_status.names)
-    return to_json(snapshot_of(events, execution_id))
+    return to_json(snapshot_of(readable(events), execution_id))
 
 
 def _attempts(plan: click.Group) -> None:
@@ -151,7 +152,8 @@ def _attempts(plan: click.Group) -> None:
 
         with settings.journal() as journal:
             stream = PLAN.stream_of(_known(plan_id))
-            found: Any = to_json(attempts_of(journal.history(stream, names=ATTEMPT_LIST_NAMES)))
+            events = readable(journal.history(stream, names=ATTEMPT_LIST_NAMES))
+            found: Any = to_json(attempts_of(events))
             if not found and not any(True for _ in journal.history(stream)):
                 raise _missing("plan", plan_id)
         if settings.as_json:
@@ -193,11 +195,12 @@ def _explain(plan: click.Group) -> None:
 
         with settings.journal() as journal:
             stream = PLAN.stream_of(_known(plan_id))
-            told: Any = to_json(explain(journal.history(stream), step_id, attempt))
+            told: Any = to_json(explain(readable(journal.history(stream)), step_id, attempt))
             if told is None:
                 if not any(True for _ in journal.history(stream)):
                     raise _missing("plan", plan_id)
-                known = attempts_of(journal.history(stream, names=ATTEMPT_LIST_NAMES))
+                events = journal.history(stream, names=ATTEMPT_LIST_NAMES)
+                known = attempts_of(each for each in events if each.data is not None)
                 if attempt and attempt not in {each["execution_id"] for each in known}:
                     raise _missing("attempt", attempt)
                 raise _missing(

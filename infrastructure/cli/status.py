@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from statelog.domain.execution.attempt import ATTEMPT
+from statelog.domain.execution.imported import UNCORRELATED
 from statelog.domain.execution.request import request_state
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
+from statelog.infrastructure.cli.erased import readable
 from statelog.infrastructure.cli.progress import RunProgress, note_of, shown_state
 from statelog.infrastructure.cli.tables import counted, facts, table
 from statelog.infrastructure.execution.settle import Settler
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
+from statelog.projections.execution.imported_times import as_it_happened
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class Standing:
         holders = Holders.for_journal(journal)
         seen = RunProgress(quiet=True)
         if snapshot is not None:
-            attempt = (plan_id, snapshot["attempt"]["execution_id"])
-            seen(list(journal.history(ATTEMPT.stream_of(attempt))))
+            shown = (snapshot["attempt"] or {}).get("execution_id", UNCORRELATED)
+            history = readable(journal.history(ATTEMPT.stream_of((plan_id, shown))))
+            seen(list(as_it_happened(history)))
         pending = pending_result(journal, plan_id)
         return cls(
             plan_id,
@@ -80,6 +84,9 @@ class Standing:
         if self.snapshot is None:
             return {}
         attempt = self.snapshot["attempt"]
+        if attempt is None:
+            history = "of times without executions"
+            return {"history": history, "updated": self.snapshot["updated_at"]}
         return {
             "attempt": f"{attempt['execution_id']} (run {attempt['run_token']})",
             "state": attempt["state"],

@@ -15,6 +15,7 @@ def last_successes(journal: Journal, plan_id: str) -> LastParts:
     """A look-up of the fingerprint parts of each step's last success (D15).
 
     The log is read from its end when the first step asks, no further than each answer needs.
+    What was erased is passed over.
     """
     found: dict[str, Mapping[str, str]] = {}
     prefix = f"{PLAN.stream_of(plan_id)}/attempt"
@@ -25,6 +26,8 @@ def last_successes(journal: Journal, plan_id: str) -> LastParts:
             recorded = next(events, None)
             if recorded is None:
                 return None
+            if recorded.data is None:
+                continue
             event = recorded.event
             assert isinstance(event, StepSucceeded)
             found.setdefault(event.step_id, event.parts)

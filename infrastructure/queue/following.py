@@ -46,7 +46,10 @@ class Following:
         after = self._position
         for recorded in self._journal.history("job", after=after, upto=head, names=JOB_NAMES):
             try:
-                self._board.note(recorded)
+                if recorded.data is None:  # only an ended job is erased
+                    self._board.forget(job_of(recorded.stream) or "")
+                else:
+                    self._board.note(recorded)
             except Unreadable as error:
                 log.error("job %s is left alone: %s", job_of(recorded.stream), error)
             self._position = recorded.position

@@ -17,11 +17,12 @@ from eventsourcing.persistence import (
     Subscription,
 )
 
+from statelog.domain.errors import Conflict
 from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.store.appending import Appending
 from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.row import Appended, Batch, Draft, Folded, Row, Stamp
-from statelog.infrastructure.store.turn import CommitFailed, Turn
+from statelog.infrastructure.store.turn import CommitFailed, Turn, told
 
 PAGE = 500
 NEAR = 10_000
@@ -158,6 +159,18 @@ class LogRecorder(ApplicationRecorder):
         `OutcomeUnknown`, and `StoreError`.
         """
         return self._appending.rewrite(batch, erase, put_back or {})
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Add rows of another log as they are, if they follow the last one.
+
+        Raises `Conflict` when they do not, and `StoreError`.
+        """
+        with told(self.turn()) as turn:
+            last, _time = turn.head()
+            if last != rows[0].position - 1:
+                raise Conflict("the log", rows[0].position - 1, last)
+            turn.insert(rows)
+        self.wake()
 
     def below(self, prefix: str, after: int, upto: int, names: Collection[str]) -> Iterator[Row]:
         """Rows below a prefix in log order. No read stays open between two of them."""

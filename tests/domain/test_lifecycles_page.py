@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from statelog.domain.describe import markdown
+from statelog.domain.erasure import ERASURE
 from statelog.domain.execution.attempt import ATTEMPT
 from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.slot import SLOT
@@ -34,6 +35,7 @@ LIFECYCLES = (
     RUN.lifecycle,
     TASK,
     HANDLE,
+    ERASURE.lifecycle,
 )
 
 HEADING = re.compile(r"^## `(\w+)`$", re.M)

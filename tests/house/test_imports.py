@@ -20,8 +20,8 @@ CLOCK = {"now", "utcnow", "today"}
 DOMAINS = {path.name for path in (ROOT / "domain").iterdir() if (path / "__init__.py").exists()}
 DOORS = {"cli", "http", "toplevel"}
 """Folders of the infrastructure that put the others together."""
-FRAMEWORK = {"testing": {"store"}, "audit": {"store"}}
-"""The contract suites hold every store to the file format, and audits every log."""
+FRAMEWORK = {"testing": {"store"}, "audit": {"store"}, "exchange": {"store"}}
+"""Contract suites hold every store to the file format; audits and exchanges see every row."""
 
 LANGUAGE = {"workflows", "queue"}
 """Domains whose records two others speak of: a plan that was chosen is what a run applies."""
@@ -151,6 +151,8 @@ def test_only_the_lifecycle_knows_transitions():
         (("infrastructure", "store"), ("infrastructure", "testing"), False),
         (("infrastructure", "audit"), ("infrastructure", "store"), True),
         (("infrastructure", "audit"), ("infrastructure", "execution"), False),
+        (("infrastructure", "exchange"), ("infrastructure", "store"), True),
+        (("infrastructure", "exchange"), ("infrastructure", "audit"), False),
         (("infrastructure", "cli"), ("infrastructure", "execution"), True),
         (("domain", "planning"), ("domain", "workflows"), True),
         (("domain", "workflows"), ("domain", "planning"), False),

@@ -157,6 +157,7 @@ class Event:
     """An envelope of which only the position is there."""
 
     name = Opened.stored_name
+    keeper = None
 
     def __init__(self, position: int) -> None:
         self.position = position

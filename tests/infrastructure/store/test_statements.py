@@ -150,6 +150,24 @@ def through_eventsourcing(store: Path) -> None:
         journal.recorder.insert_events([StoredEvent("counter/b", version, ADDED, b'{"by":1}')])
 
 
+def erased(store: Path) -> None:
+    """An event and the payloads that go with it, and then the bytes of the WAL."""
+    with Journal(store) as journal:
+        change = journal.load(COUNTER, "b").decide(add)
+        position = next(iter(journal.history("counter/stopped"))).position
+        journal.rewrite(change, actor="bob", erase=[position])
+        assert journal.mentions("nobody", "counter/b", "") is None
+        assert journal.sweep()
+
+
+def put_back(store: Path) -> None:
+    """What was there already stays as it is."""
+    with Journal(store) as journal:
+        change = journal.load(COUNTER, "b").decide(add)
+        first = next(journal.rows(upto=1))
+        journal.rewrite(change, actor="bob", put_back={1: first.data or b""})
+
+
 def backed_up(store: Path) -> None:
     copy = store.with_name("copy.db")
     backup(store, copy)
@@ -173,6 +191,8 @@ OPERATIONS = {
     "checkpointed": Operation(checkpointed, of_command, 1),
     "through eventsourcing": Operation(through_eventsourcing),
     "backed up": Operation(backed_up),
+    "erased": Operation(erased),
+    "put back": Operation(put_back),
 }
 
 

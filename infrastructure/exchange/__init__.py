@@ -1,0 +1,1 @@
+"""Logs that leave and come: erased, archived, restored, exported, imported."""
