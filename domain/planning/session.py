@@ -160,7 +160,7 @@ def create(
 def check_algorithms(ids: Sequence[str], known: Collection[str]) -> None:
     """Raises `Invalid` for none, one that nobody registered, or one that is named twice."""
     if not ids:
-        raise Invalid("algorithms", "must name at least one")
+        raise Invalid("algorithms", f"must name at least one of {', '.join(sorted(known))}")
     for at, id in enumerate(ids):
         if id not in known:
             there = ", ".join(sorted(known))

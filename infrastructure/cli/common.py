@@ -30,7 +30,7 @@ STORE: Final = "STATELOG_STORE"
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 _HINTS: Final = {
-    "store": "name another with --store, or make one with `statelog run` or `statelog plan save`",
+    "store": "name another with --store, or make one: `statelog run` and `workflow import` do",
     "plan": "`statelog plan list` shows those there are",
     "attempt": "`statelog plan attempts` shows those there are",
     "step": "`statelog plan status` shows those there are",
@@ -249,7 +249,7 @@ def _said(error: Exception) -> str:
     if isinstance(error, OSError):
         return of_system(error)
     if isinstance(error, NotFound):
-        hint = _HINTS.get(error.kind)
+        hint = "; ".join(getattr(error, "__notes__", ())) or _HINTS.get(error.kind)
         return f"{error}; {hint}" if hint else str(error)
     if isinstance(error, Conflict):
         return f"{error}; look at it again, then give its revision with --rev"

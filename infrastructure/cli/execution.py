@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli import execution_compare
 from statelog.infrastructure.cli import execution_reading as reading
 from statelog.infrastructure.cli.common import FAILED, OK, USAGE, Settings, command, group
 from statelog.infrastructure.cli.options import WORK_ROOT
@@ -22,7 +23,7 @@ EXAMPLES: Final = """
 \b
 Examples:
   statelog execution submit request.yaml --wait
-  statelog execution submit --plan m1-2f0c --mode simulation --run-id try-1 --wait
+  statelog execution submit --session m1 --mode simulation --run-id try-1 --wait
   statelog execution compare try-1
   statelog execution gantt try-1 -o try-1.svg
 """
@@ -43,6 +44,7 @@ def add_to(app: click.Group) -> click.Group:
     _submit(execution)
     _simulate(execution)
     reading.add_to(execution)
+    execution_compare.add_to(execution)
     _interrupt(execution)
     _recover(execution)
     return execution
@@ -52,6 +54,9 @@ def _submit(execution: click.Group) -> None:
     @command(execution, "submit", epilog=SUBMIT)
     @click.argument("file", type=click.Path(path_type=Path), required=False)
     @click.option("--plan", "plan_id", metavar="ID", help="A schedule plan that is registered.")
+    @click.option(
+        "--session", "session_id", metavar="ID", help="The plan that was chosen in this session."
+    )
     @click.option(
         "--mode",
         type=click.Choice(["simulation", "real"]),
@@ -76,8 +81,10 @@ def _submit(execution: click.Group) -> None:
         job, or with --wait the run's page.
         """
         options = {name: value for name, value in given.items() if value is not None}
-        if (file is None) == (not options) or (options and "plan_id" not in options):
-            tell("error: give a FILE, or --plan with --mode and --run-id")
+        if [file is not None, "plan_id" in options, "session_id" in options].count(True) != 1 or (
+            file is not None and options
+        ):
+            tell("error: give a FILE, or --plan or --session, with --mode, --run-id and --seed")
             return USAGE
         with settings.journal(create=file is not None) as journal:
             before = journal.head()
@@ -101,13 +108,25 @@ def _asked(
         return request.run.id, runs.submit(request, actor=settings.who)
     run_id = options.get("run_id") or f"run-{random_hex()[:8]}"
     job = runs.submit_plan(
-        options["plan_id"],
+        options.get("plan_id") or _chosen(journal, options["session_id"]),
         run_id=run_id,
         mode=options.get("mode", "simulation"),
         seed=options.get("seed", 0),
         actor=settings.who,
     )
     return run_id, job
+
+
+def _chosen(journal: Journal, session_id: str) -> str:
+    """The plan that was chosen in a session. Raises `NotFound`, and `Refused` if none was."""
+    from statelog.domain.errors import Refused
+    from statelog.infrastructure.planning.sessions import Sessions
+
+    plan_id = Sessions(journal).show(session_id)["session"].get("selectedPlanId")
+    if plan_id is None:
+        why = f"no plan was chosen in session {session_id!r}: `statelog session select` does that"
+        raise Refused(why, rule="plan_chosen")
+    return str(plan_id)
 
 
 def _tell_job(settings: Settings, run_id: str, job: Loaded[Job]) -> None:
@@ -187,8 +206,8 @@ def _interrupt(execution: click.Group) -> None:
         """
         from statelog.infrastructure.runs.runs import Runs
 
-        with settings.journal() as journal:
-            run = Runs(journal).interrupt(run_id, activity_id, actor=settings.who)
+        with settings.journal() as journal, reading.explained(Runs(journal)) as runs:
+            run = runs.interrupt(run_id, activity_id, actor=settings.who)
         status = run.state.tasks[activity_id].status.value
         if settings.as_json:
             emit({"runId": run_id, "activityId": activity_id, "status": status})
@@ -224,7 +243,8 @@ def _recover(execution: click.Group) -> None:
         ids = [each.strip() for each in reuse.split(",") if each.strip()]
         with settings.journal() as journal:
             before = journal.head()
-            job = Runs(journal).recover(run_id, new_run_id, ids, actor=settings.who)
+            with reading.explained(Runs(journal)) as runs:
+                job = runs.recover(run_id, new_run_id, ids, actor=settings.who)
             if wait:
                 return _carried_out(settings, journal, new_run_id, before, work_root)
             _tell_job(settings, new_run_id, job)

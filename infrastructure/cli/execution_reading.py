@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,26 +16,24 @@ if TYPE_CHECKING:
     from statelog.infrastructure.runs.runs import Runs
 
 Document = Mapping[str, Any]
-_RUN_ID = click.argument("run_id", metavar="ID")
+RUN_ID = click.argument("run_id", metavar="ID")
 
 
 def add_to(execution: click.Group) -> None:
     """Register the commands."""
     _show(execution)
     _list(execution)
-    _compare(execution)
-    _gantt(execution)
 
 
 def _show(execution: click.Group) -> None:
     @command(execution, "show", epilog="Example: statelog execution show run-1 --json")
-    @_RUN_ID
+    @RUN_ID
     def show_one(settings: Settings, *, run_id: str) -> None:
         """Show a run: what it came to, each of its activities, and what was moved.
 
         There is a run as soon as a worker has started it. With --json all there is to see of it.
         """
-        with _reading(settings) as runs:
+        with reading(settings) as runs:
             page = runs.get(run_id)
         show_run(settings, page)
 
@@ -95,18 +92,18 @@ def _activity(task: Document, zero: float) -> list[Any]:
     kept = _kept(task)
     note = task.get("failureReason") or (f"kept from {kept}" if kept else None)
     seen = (None, None) if kept else (task.get("startedAt"), task.get("finishedAt"))
-    times = [None if at is None else _number(at - zero) for at in seen]
-    figures = (_number(task["runtimeSeconds"]), _number(task["cost"]))
+    times = [None if at is None else number(at - zero) for at in seen]
+    figures = (number(task["runtimeSeconds"]), number(task["cost"]))
     return [task["activityId"], task["status"], where, *times, *figures, note]
 
 
 def _transfer(moved: Document, zero: float) -> list[Any]:
     ends = (moved["producerActivityId"], moved["consumerActivityId"], moved["bytes"])
     figures = (moved["startedAt"] - zero, moved["durationSeconds"], moved["cost"])
-    return [*ends, *map(_number, figures)]
+    return [*ends, *map(number, figures)]
 
 
-def _number(value: float | None) -> str | None:
+def number(value: float | None) -> str | None:
     """To the millisecond."""
     return None if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
@@ -132,7 +129,7 @@ def _list(execution: click.Group) -> None:
         A page size that is not from 1 to 100 counts as 20.
         """
         asked = {"mode": mode, "status": status, "kind": kind}
-        with _reading(settings) as runs:
+        with reading(settings) as runs:
             if page is None and page_size is None:
                 found = runs.all(**asked)
             else:
@@ -161,85 +158,6 @@ def _line(run: Document) -> list[Any]:
     done = f"{run['completedActivityCount']} of {run['activityCount']}"
     figures = (f"{run['makespanSeconds']:.6g} s", f"{run['cost']:.6g}", run["startedAt"])
     return [*(run["id"], run["status"], run["mode"], run["schedulePlanId"]), done, *figures]
-
-
-def _compare(execution: click.Group) -> None:
-    @command(execution, "compare", epilog="Example: statelog execution compare run-1")
-    @_RUN_ID
-    def compare(settings: Settings, *, run_id: str) -> None:
-        """Compare what the plan of a run promised with what the run did.
-
-        Times are seconds from the run's beginning; those marked with * are on the critical path.
-        """
-        with _reading(settings) as runs:
-            found = runs.comparison(run_id)
-        if settings.as_json:
-            emit(found)
-            return
-        makespan, cost = found["makespanSeconds"], found["cost"]
-        show(
-            facts(
-                {
-                    "run": run_id,
-                    "plan": found["schedulePlanId"],
-                    "status": found["status"],
-                    "makespan": f"{_both(makespan)}, {found['makespanCounts']}",
-                    "cost": _both(cost),
-                    "critical path": " -> ".join(s["activityId"] for s in found["criticalPath"]),
-                }
-            )
-        )
-        critical = {step["activityId"] for step in found["criticalPath"]}
-        show("\n" + table(_COMPARED, [_compared(each, critical) for each in found["activities"]]))
-
-
-_COMPARED: Final = (
-    *("activity", "status", "planned on", "ran on", "start", "planned", "end", "planned"),
-    *("runtime", "planned", "cost", "planned"),
-)
-
-
-def _compared(entry: Document, critical: set[str]) -> list[Any]:
-    where, name = entry["resourceId"], entry["activityId"]
-    cells: list[Any] = [f"{name} *" if name in critical else name, entry["status"]]
-    cells += [where["planned"], where.get("observed")]
-    for part in ("startSeconds", "finishSeconds", "runtimeSeconds", "cost"):
-        cells += [_number(entry[part].get("observed")), _number(entry[part].get("planned"))]
-    return cells
-
-
-def _both(part: Document) -> str:
-    """What was seen, what was planned, and by how much they differ."""
-    planned, seen = part.get("planned"), part.get("observed")
-    if seen is None:
-        return "not known" if planned is None else f"not known, planned {planned:.6g}"
-    if planned is None:
-        return f"{seen:.6g}, not planned"
-    return f"{seen:.6g}, planned {planned:.6g} ({part['delta']:+.6g})"
-
-
-def _gantt(execution: click.Group) -> None:
-    @command(execution, "gantt", epilog="Example: statelog execution gantt run-1 -o run-1.svg")
-    @_RUN_ID
-    @click.option(
-        "-o",
-        "--output",
-        required=True,
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE.svg",
-        help="Where to draw it.",
-    )
-    def draw(settings: Settings, *, run_id: str, output: Path) -> None:
-        """Draw each lane of a run: what was planned, and below it what was observed."""
-        from statelog.projections.runs.gantt import gantt
-
-        with _reading(settings) as runs:
-            found = runs.comparison(run_id)
-        output.write_text(gantt(found), encoding="utf-8")
-        if settings.as_json:
-            emit({"runId": run_id, "file": str(output)})
-        else:
-            show(f"drawn into {output}")
 
 
 class Progress:
@@ -274,10 +192,43 @@ def _why(event: Any) -> str:
 
 
 @contextmanager
-def _reading(settings: Settings) -> Iterator[Runs]:
+def reading(settings: Settings) -> Iterator[Runs]:
     """The runs of the store, read from views."""
     from statelog.infrastructure.runs.runs import Runs
     from statelog.projections.runs import RUN_VIEWS
 
-    with settings.journal() as journal, settings.views(journal, RUN_VIEWS) as views:
-        yield Runs(journal, views=views)
+    with (
+        settings.journal() as journal,
+        settings.views(journal, RUN_VIEWS) as views,
+        explained(Runs(journal, views=views)) as runs,
+    ):
+        yield runs
+
+
+@contextmanager
+def explained(runs: Runs) -> Iterator[Runs]:
+    """The same runs; of one that is not there the error says what became of its request."""
+    from statelog.domain.errors import NotFound
+
+    try:
+        yield runs
+    except NotFound as error:
+        if error.kind == "run":
+            for note in _of_request(runs, error.id):
+                error.add_note(note)
+        raise
+
+
+def _of_request(runs: Runs, run_id: str) -> Iterator[str]:
+    """What a request without a run waits for, or why there will be none."""
+    from statelog.domain.errors import NotFound
+
+    try:
+        job = runs.job(run_id).state
+    except NotFound:
+        return
+    yield f"it was asked for, and its job is {job.status.value}"
+    if job.last_error:
+        yield job.last_error
+    elif not job.ended:
+        yield "`statelog worker` carries it out"

@@ -74,16 +74,19 @@ def _create(session: click.Group) -> None:
         with settings.journal() as journal:
             request = _read(file) if file else _asked(journal, options)
             before = journal.head()
-            _sessions(journal).create(request, actor=settings.who)
+            _created(settings, journal, request, of_options=file is None)
             status = _waited(settings, journal, request.id, before) if wait else "queued"
             page = _sessions(journal).show(request.id)
             if settings.as_json:
                 emit(page)
             else:
                 show(told(page))
-                if wait:
-                    show("\n" + board(_sessions(journal).candidates(request.id)))
+                found = board(_sessions(journal).candidates(request.id)) if wait else _LATER
+                show("\n" + found)
         return OK if status in ("queued", "completed") else FAILED
+
+
+_LATER: Final = "`statelog worker` plans it, or create it with --wait"
 
 
 def _read(file: Path) -> SessionRequest:
@@ -95,6 +98,49 @@ def _read(file: Path) -> SessionRequest:
         return SessionRequest.read(read_document(file, "", JSON_LIMIT))
     except Invalid as error:
         raise Invalid(f"{file}: {error.field}".rstrip(": "), error.why) from None
+
+
+def _created(
+    settings: Settings, journal: Journal, request: SessionRequest, *, of_options: bool
+) -> None:
+    """Create the session; what is wrong with an option is told by the option's name."""
+    from statelog.domain.errors import Invalid
+
+    try:
+        _sessions(journal).create(request, actor=settings.who)
+    except Invalid as error:
+        if not of_options:
+            raise
+        name = _OPTIONS.get(error.field.partition("[")[0], error.field)
+        why = error.why
+        if name == "--scope" and not request.execution_scope_id:
+            why += _scopes(settings, journal)
+        raise Invalid(name, why) from None
+
+
+_OPTIONS: Final = {
+    "id": "--id",
+    "workflowVersionId": "--workflow",
+    "executionScopeId": "--scope",
+    "networkTopologyId": "--topology",
+    "algorithms": "--algorithm",
+}
+
+
+def _scopes(settings: Settings, journal: Journal) -> str:
+    """Which scopes there are, the newest first, for whoever named none."""
+    from statelog.infrastructure.workflows.listing import newest_first
+    from statelog.projections.workflows import WORKFLOW_VIEWS
+
+    with settings.views(journal, WORKFLOW_VIEWS) as views:
+        found = [line["id"] for line in newest_first(views, "execution_scopes")]
+    more = ", ..." if len(found) > _SOME else ""
+    if not found:
+        return "; there is none yet: `statelog workflow import --resources` registers one"
+    return f"; there are {', '.join(found[:_SOME])}{more}"
+
+
+_SOME: Final = 5
 
 
 def _asked(journal: Journal, options: dict[str, Any]) -> SessionRequest:
@@ -185,6 +231,7 @@ def _select(session: click.Group) -> None:
             emit(shown(plan))
         else:
             show(printable(f"session {session_id!r}: {chosen} is chosen; its plan is {plan.id}"))
+            show(printable(f"run it: statelog execution submit --session {session_id} --wait"))
 
 
 def _by_rank(sessions: Sessions, session_id: str, candidate: str) -> str:

@@ -123,6 +123,7 @@ def _candidates(session: click.Group) -> None:
 
         with reading(settings) as sessions:
             found = sessions.candidates(session_id)
+            waits = not found and sessions.show(session_id)["session"]["status"] == "queued"
         if plot is not None:
             plot.write_text(scatter(session_id, found), encoding="utf-8")
             tell(f"drawn into {plot}")
@@ -131,6 +132,8 @@ def _candidates(session: click.Group) -> None:
                 emit(each)
         else:
             show(board(found))
+        if waits:
+            tell("the session is queued: `statelog worker` plans it")
 
 
 _BOARD: Final = ("rank", "algorithm", "makespan", "cost", "Pareto", "feasible", "candidate")

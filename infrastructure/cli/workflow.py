@@ -114,13 +114,15 @@ def _print_import(settings: Settings, found: Import, *, new: bool) -> None:
                 "environments": told.get("environmentVersionIds"),
                 "activities": told["activityCount"],
                 "registered": "now" if new else "already",
-                "plan it": None if found.scope is None else _next(workflow.id, found.scope.id),
+                "plan it": _next(workflow.id, None if found.scope is None else found.scope.id),
             }
         )
     )
 
 
-def _next(workflow_id: str, scope_id: str) -> str:
+def _next(workflow_id: str, scope_id: str | None) -> str:
+    if scope_id is None:
+        return "import it with --resources BUNDLE, or create a session in a scope that is there"
     return (
         f"statelog session create --workflow {workflow_id} --scope {scope_id} "
         "--algorithm heft --wait"

@@ -67,7 +67,10 @@ def test_a_session_of_a_file_is_planned_by_a_worker(lab: Desk):
         done = lab("session", "create", lab.file(text, name))
         assert (done.code, done.err) == (0, "")
         assert "queued" in done.out
-    assert lab("session", "candidates", "s").out == "no candidates\n"
+    assert "`statelog worker` plans it" in done.out
+    waiting = lab("session", "candidates", "s")
+    assert waiting.out == "no candidates\n"
+    assert "`statelog worker` plans it" in waiting.err
     assert lab("worker", "--once").code == 0
     page = lab("session", "show", "t", "--json").json
     assert page["session"]["status"] == "completed"
@@ -132,11 +135,18 @@ def test_a_session_that_fails_says_why(lab: Desk):
     ("words", "said"),
     [
         ((), "give a FILE"),
-        (("--workflow", "x", "--scope", "lab"), "algorithms: must name at least one"),
+        (
+            ("--workflow", "x", "--scope", "lab"),
+            "--algorithm: must name at least one of cpop, heft",
+        ),
         ((*ASKED, "--algorithm", "prism"), "'prism' is not registered"),
         ((*ASKED, "--algorithm", "heft", "--budget", "nan"), "--budget: must be a number"),
-        (("--scope", "lab", "--algorithm", "heft"), "workflowVersionId: must not be empty"),
-        (("--workflow", "chain-v1", "--scope", "x", "--algorithm", "heft"), "executionScopeId"),
+        (("--scope", "lab", "--algorithm", "heft"), "--workflow: must not be empty"),
+        (("--workflow", "chain-v1", "--scope", "x", "--algorithm", "heft"), "--scope: there is no"),
+        (
+            ("--workflow", "chain-v1", "--algorithm", "heft"),
+            "--scope: must not be empty; there are lab",
+        ),
         (("nothing.json",), "nothing.json: cannot be read"),
     ],
 )
