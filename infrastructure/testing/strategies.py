@@ -1,4 +1,4 @@
-"""Hypothesis strategies built from declared types: any value, any event."""
+"""Hypothesis strategies for values of declared types: any value, any event, any id."""
 
 from __future__ import annotations
 
@@ -78,6 +78,19 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 def events(cls: type[E]) -> st.SearchStrategy[E]:
     """Events of one class, every field drawn from its declared type."""
     return cast("st.SearchStrategy[E]", _records(cls))
+
+
+def ids(parts: int = 1) -> st.SearchStrategy[Any]:
+    """Identities of aggregates, with slashes, spaces and other scripts; several parts as a tuple.
+
+    Any text that is not empty, encodable and without NUL names a stream.
+    """
+    part = st.text(
+        st.sampled_from("ab/ %.~é猫") | st.characters(exclude_categories=["Cs", "Cc"]),
+        min_size=1,
+        max_size=8,
+    )
+    return part if parts == 1 else st.tuples(*[part] * parts)
 
 
 def _collections(origin: Any, items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -32,7 +32,8 @@ def walk(
     from the strategies given for each. What a decision refuses changes nothing. Its events are
     stored and read back as a journal does it; replaying them gives the decided state, after each
     decision and once more from the first event; and each invariant, by name, holds for every
-    state. A failure is printed as the shortest program that Hypothesis found.
+    state. A failure is printed as the shortest program that Hypothesis found. It can be pasted
+    into a test: the class it names, `WalkTicket` say, is the attribute `machine` of the test case.
     """
     from hypothesis import HealthCheck, settings, stateful
 
@@ -55,6 +56,7 @@ def walk(
     title = f"Walk{aggregate.name.title().replace('_', '')}"
     machine: Any = type(title, (stateful.RuleBasedStateMachine,), body)
     case: type[TestCase] = machine.TestCase
+    case.machine = machine  # type: ignore[attr-defined]
     case.settings = settings(  # type: ignore[attr-defined]
         max_examples=examples,
         stateful_step_count=steps,
@@ -65,18 +67,23 @@ def walk(
 
 
 def _act(aggregate: Aggregate[Any], decision: Callable[..., Any]) -> Callable[..., None]:
-    from hypothesis import event, stateful
+    from hypothesis import currently_in_test_context, event, stateful
 
     name = decision.__name__
+
+    def note(said: str) -> None:
+        """A printed program runs on its own too, where nobody counts."""
+        if currently_in_test_context():
+            event(said)
 
     def act(self: Any, **given: Any) -> None:
         try:
             events, state = aggregate.decide(self._now, decision, **given)
         except Refused as no:
-            event(f"{name} refused: {no.rule}")
+            note(f"{name} refused: {no.rule}")
             return
         except (Invalid, IllegalTransition) as no:
-            event(f"{name}: {type(no).__name__}")
+            note(f"{name}: {type(no).__name__}")
             return
         read = [_stored(each) for each in events]
         replayed = aggregate.fold(read, self._now)

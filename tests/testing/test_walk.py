@@ -17,6 +17,7 @@ from tests.domain.desk import (
     TICKET,
     Closed,
     Noted,
+    Opened,
     Ticket,
     TicketEvent,
     close,
@@ -61,6 +62,36 @@ def test_an_invariant_that_does_not_hold_is_found():
     assert calls.count("state.note(text=)") >= 2, said
     assert calls[-1] == "state.teardown()", said
     assert len(calls) <= 8, said
+
+
+def program(said: str) -> str:
+    """The program in what Hypothesis says, as somebody would copy it."""
+    lines = said[said.index("state = ") :].splitlines()
+    taken = [line.strip() for line in lines if line.strip().startswith("state")]
+    return "\n".join(taken) + "\n"
+
+
+def test_a_printed_program_can_be_pasted():
+    """It fails the same way on its own, and passes once the aggregate is mended."""
+    few = {"few notes": lambda ticket: len(ticket.notes) < 2}
+    source = program(found(TICKET, DECISIONS, invariants=few))
+    with pytest.raises(AssertionError, match="few notes does not hold for Ticket") as caught:
+        exec(source, {"WalkTicket": walk(TICKET, DECISIONS, invariants=few).machine})
+    assert "notes=(" in str(caught.value)
+    many = {"few notes": lambda ticket: len(ticket.notes) < 99}
+    exec(source, {"WalkTicket": walk(TICKET, DECISIONS, invariants=many).machine})
+
+
+def test_a_pasted_program_may_be_refused():
+    """A refusal is no failure, and nobody counts it outside of a walk."""
+    state = TestTicket.machine()
+    state.open_ticket(title="x")
+    state.close(answer="")
+    state.merge(into="7")
+    state.close(answer="y")
+    state.always_a_note_is_there_once()
+    state.teardown()
+    assert state._recorded == [Opened("x"), Closed("y")]
 
 
 def test_a_fold_that_depends_on_more_than_events_is_found():
