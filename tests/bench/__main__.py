@@ -17,6 +17,7 @@ from tests.bench import (
     appending,
     auditing,
     crowd,
+    exploring,
     growing,
     planning,
     replaying,
@@ -98,6 +99,7 @@ def _measured(folder: Path, *, quick: bool) -> list[Line]:
             lambda: [takeover.measure(folder, Effort(3, 15) if quick else Effort(9, 60))],
         ),
         ("audit", lambda: [auditing.measure(folder, quick=quick)]),
+        ("explore", lambda: [exploring.measure(quick=quick)]),
         ("live", lambda: waking.measure(folder, quick=quick)),
     ]
     lines = []

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import re
 
-from tests.bench import appending, auditing, growing, replaying, stepping, syncs, takeover, waking
+from tests.bench import (
+    appending,
+    auditing,
+    exploring,
+    growing,
+    replaying,
+    stepping,
+    syncs,
+    takeover,
+    waking,
+)
 from tests.bench.result import HEAD, Line, at_most, faster, table
 from tests.bench.rounds import Effort, interleaved, ratio
 from tests.house.repo import ROOT
@@ -99,6 +109,7 @@ def test_the_page_about_speed_has_the_rows_that_are_printed():
         ("growth", f"a step of a chain of {growing.LONG:,}", f"<= {growing.LIMIT} x"),
         ("takeover", takeover.WORK, takeover.WANTED),
         ("audit", auditing.WORK, auditing.WANTED),
+        ("explore", exploring.WORK, exploring.WANTED),
         ("live", waking.HEARS, "no goal"),
         ("live", waking.SHOWS, "no goal"),
         ("live", waking.IDLES, waking.WANTED),
