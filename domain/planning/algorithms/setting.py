@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
-from math import isfinite
-from operator import add
+from math import fsum, inf, isfinite
 from typing import NamedTuple
 
 from statelog.domain.errors import Invalid
@@ -64,8 +62,11 @@ class Setting:
 
 
 def total(numbers: Iterable[float]) -> float:
-    """The sum from left to right, the same on every Python: since 3.12 `sum` corrects itself."""
-    return reduce(add, numbers, 0.0)
+    """The sum, rounded once: the same in whatever order, so that equal plans cost the same."""
+    try:
+        return fsum(numbers)
+    except OverflowError:
+        return inf
 
 
 def setting(problem: Problem) -> Setting:

@@ -210,6 +210,17 @@ def test_the_order_in_which_a_workflow_is_written_does_not_matter(name):
     assert plans(name, given) == plans(name, other)
 
 
+@given(st.integers(2, 40), st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_plans_that_use_the_same_time_cost_the_same(count: int, seed: int):
+    """Whatever the order of placing: else one of two equal plans dominates the other by a digit."""
+    flow = random_graph(count, seed)
+    one = replace(resource("m"), price_per_second=0.001, compute_speedup=3.0)
+    given = problem(flow, (one,))
+    costs = {plan.predicted.cost for name in ALGORITHMS for plan in plans(name, given)}
+    assert len(costs) == 1
+
+
 @EACH
 def test_progress_is_told_for_each_activity_and_ends_at_one(name):
     told: list[float] = []
