@@ -23,6 +23,7 @@ _OPTIONAL: Final = ("correlation", "cause")
 _HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_AMBIGUOUS: Final = (str, type(None))
 
 
 def line_of(row: Row) -> bytes:
@@ -76,7 +77,10 @@ def _value(text: bytes) -> Any:
     """The value of canonical JSON; of any other text the text itself."""
     try:
         value = orjson.loads(text)
-        if orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == text and type(value) is not str:
+        if (
+            orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == text
+            and type(value) not in _AMBIGUOUS
+        ):
             return orjson.Fragment(text)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass

@@ -66,8 +66,8 @@ class Import:
     def _new(self, lines: Lines) -> Iterator[Row]:
         versions: dict[str, int] = {}
         for row in lines.rows():
-            checked(row, lines.number)
             self._follows(row, versions, lines.number)
+            checked(row, lines.number)
             self._last = row
             versions[row.stream] = row.version
             self._without += row.data is None

@@ -85,9 +85,7 @@ TIME_AT = "SELECT time FROM events WHERE position = ?"
 
 ERASE = "UPDATE events SET data = NULL WHERE position = ?"
 PUT_BACK = "UPDATE events SET data = ? WHERE position = ? AND data IS NULL"
-MENTIONS = (
-    "SELECT stream FROM events WHERE stream <> ? AND name <> ? AND instr(data, ?) LIMIT 1"
-)
+MENTIONS = "SELECT stream FROM events WHERE stream <> ? AND name <> ? AND instr(data, ?) LIMIT 1"
 
 REFUSE = (
     "INSERT INTO refusals (time, actor, stream, version, command, rule, reason) "
