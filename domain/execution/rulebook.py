@@ -20,6 +20,7 @@ from statelog.domain.execution.attempt_events import (
     StepStarted,
 )
 from statelog.domain.execution.execution_ids import order_key
+from statelog.domain.execution.imported import IMPORTED
 from statelog.domain.execution.plan import (
     PLAN,
     GenerationAssigned,
@@ -224,9 +225,6 @@ _BETWEEN: Final = (
 def _execution_of(ids: Ids) -> str | None:
     return ids[1] if len(ids) > 1 else None
 
-
-IMPORTED: Final = "imported"
-"""The metadata of events that came in from elsewhere: such attempts never had the slot (D20)."""
 
 RULEBOOK: Final = Rulebook(
     (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statelog.infrastructure.cli import store_import
 from statelog.infrastructure.cli.all_views import all_views
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command, group
 from statelog.infrastructure.cli.output import emit, printable, show
@@ -23,6 +24,7 @@ Examples:
   statelog store doctor
   statelog store doctor --check
   statelog store backup /backup/lab-monday.db
+  statelog store import spool/
 """
 _BEHIND_US: Final = 60_000_000
 
@@ -63,6 +65,8 @@ def add_to(app: click.Group) -> None:
             emit({"path": str(path.absolute()), "position": position})
         else:
             show(printable(f"{path}: the log up to position {position}"))
+
+    store_import.add_to(store)
 
 
 def _examined(settings: Settings, journal: Journal, *, check: bool) -> dict[str, Any]:

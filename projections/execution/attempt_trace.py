@@ -11,6 +11,7 @@ from statelog.domain.event import Event
 from statelog.domain.execution.attempt_events import Closed, Started
 from statelog.domain.pmap import PMap
 from statelog.projections.execution.event_types import STEP_EVENTS
+from statelog.projections.execution.imported_times import NONE, Times, happened_at, times_of
 from statelog.projections.execution.step_trace import StepTrace, fold_step
 
 _UNTOUCHED = StepTrace()
@@ -18,12 +19,16 @@ _UNTOUCHED = StepTrace()
 
 @dataclass(frozen=True)
 class AttemptTrace:
-    """One attempt's events, folded. The first start and the first report stand."""
+    """One attempt's events, folded. The first start and the first report stand.
+
+    `times` are those of an imported attempt's step events, which the log got later.
+    """
 
     execution_id: str
     start: Started | None = None
     report: Mapping[str, Any] | None = None
     steps: PMap[str, StepTrace] = field(default_factory=PMap)
+    times: Times = field(default_factory=lambda: NONE)
 
     @property
     def observed(self) -> bool:
@@ -34,10 +39,13 @@ class AttemptTrace:
 def fold_attempt(trace: AttemptTrace, event: Event, at: int) -> AttemptTrace:
     """The trace after one of the attempt's events, recorded at this time (microseconds)."""
     if isinstance(event, Started):
-        return trace if trace.start is not None else changed(trace, start=event)
+        if trace.start is not None:
+            return trace
+        return changed(trace, start=event, times=times_of(event))
     if isinstance(event, Closed):
         return trace if trace.report is not None else changed(trace, report=event.report)
     if isinstance(event, STEP_EVENTS):
-        step = fold_step(trace.steps.get(event.step_id) or _UNTOUCHED, event, at)
+        happened = happened_at(trace.times, event, at)
+        step = fold_step(trace.steps.get(event.step_id) or _UNTOUCHED, event, happened)
         return changed(trace, steps=trace.steps.set(event.step_id, step))
     return trace

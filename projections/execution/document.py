@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from statelog.domain.event import Event, Recorded
+from statelog.domain.execution.imported import IMPORTED
 from statelog.domain.execution.plan import (
     Adopted,
     Approved,
@@ -85,6 +86,8 @@ def _saved(event: Saved, at: int, before: Mapping[str, Any]) -> Fields:
 def _changes(event: Event, recorded: Recorded, filed: FiledReports) -> Fields:
     now = iso_seconds(recorded.time)
     match event:
+        case Approved() if IMPORTED in (recorded.meta or {}):
+            return {"status": "approved"}
         case Approved():
             return {"status": "approved", "approved_at": now, "approved_by": recorded.actor}
         case ReturnedToDraft():

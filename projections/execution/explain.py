@@ -15,7 +15,7 @@ from statelog.domain.execution.attempt_events import (
     StepStarted,
     StepSucceeded,
 )
-from statelog.domain.execution.execution_ids import order_key
+from statelog.domain.execution.imported import shown_order
 from statelog.domain.execution.reuse import differences
 from statelog.domain.times import iso
 from statelog.projections.execution.attempt_trace import AttemptTrace, fold_attempt
@@ -75,7 +75,8 @@ def _attempt(
         for recorded in told
         if isinstance(recorded.event, Started | Closed) and (id := attempt_of(recorded))
     }
-    chosen = execution_id if execution_id is not None else max(observed, key=order_key, default="")
+    newest = max(observed, key=shown_order, default="")
+    chosen = newest if execution_id is None else execution_id
     if chosen not in observed:
         return None, []
     own = [recorded for recorded in told if attempt_of(recorded) == chosen]
@@ -114,10 +115,12 @@ def _why(own: Sequence[Recorded], step_id: str) -> list[str]:
 
 
 def _differ(own: Sequence[Recorded], step_id: str, before: Recorded | None) -> list[str] | None:
-    """None when there is nothing to compare: the step never succeeded before, or has not now."""
+    """None when there is nothing to compare: no success before, an imported one, or none now."""
     now = [recorded.event for recorded in _of(own, step_id)]
     parts = [event.parts for event in now if isinstance(event, StepSucceeded)]
     if before is None or not parts or not isinstance(before.event, StepSucceeded):
+        return None
+    if not before.event.parts:
         return None
     return list(differences(before.event.parts, parts[-1]))
 

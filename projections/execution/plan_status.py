@@ -6,7 +6,7 @@ result is `pending` here once its holder said that it gave up recording it (D10)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,11 +14,17 @@ from statelog.domain.aggregate import changed
 from statelog.domain.event import Event, Recorded
 from statelog.domain.execution.attempt_events import Closed, Started
 from statelog.domain.execution.execution_ids import order_key
+from statelog.domain.execution.imported import UNCORRELATED, shown_order
 from statelog.domain.execution.slot import GaveUp, Released
 from statelog.domain.times import iso
 from statelog.projections.execution.attempt_trace import AttemptTrace, fold_attempt
 from statelog.projections.execution.event_types import ATTEMPT_EVENTS
-from statelog.projections.execution.snapshot import attempt_entry, scope_of, step_entries
+from statelog.projections.execution.snapshot import (
+    attempt_entry,
+    scope_of,
+    step_entries,
+    uncorrelated_entries,
+)
 from statelog.projections.execution.streams import attempt_of, plan_of, stream_of
 from statelog.projections.projection import Document, Projection
 
@@ -68,7 +74,7 @@ def _known(state: Status, execution_id: str) -> AttemptTrace | None:
     if state.shown is not None:
         if state.shown.execution_id == execution_id:
             return state.shown
-        if order_key(execution_id) < order_key(state.shown.execution_id):
+        if shown_order(execution_id) < shown_order(state.shown.execution_id):
             return None
     return state.unobserved.get(execution_id) or AttemptTrace(execution_id)
 
@@ -78,27 +84,35 @@ def _with(state: Status, trace: AttemptTrace, at: int) -> Status:
         return changed(state, unobserved={**state.unobserved, trace.execution_id: trace})
     if state.shown is not None and state.shown.execution_id == trace.execution_id:
         return changed(state, shown=trace, updated=at)
-    newest = order_key(trace.execution_id)
-    above = {id: other for id, other in state.unobserved.items() if order_key(id) > newest}
+    newest = shown_order(trace.execution_id)
+    above = {id: other for id, other in state.unobserved.items() if shown_order(id) > newest}
     return changed(state, shown=trace, unobserved=above, updated=at)
 
 
 def show(plan_id: str, state: Status) -> dict[str, Any] | None:
-    """The snapshot (7.2), with `pending`: None, or which execution's result and why."""
+    """The snapshot (7.2), with `pending`: None, or which execution's result and why.
+
+    Of a history without executions `projection` is `legacy` and `attempt` None (6.7).
+    """
     trace = state.shown
     if trace is None:
         return None
+    older = trace.execution_id == UNCORRELATED
     return {
         "type": "plan_status",
         "realm": trace.start.realm if trace.start else None,
         "plan_id": plan_id,
         "scope": scope_of(trace),
-        "projection": "attempt",
+        "projection": "legacy" if older else "attempt",
         "updated_at": iso(state.updated),
         "pending": None if state.pending is None else dict(vars(state.pending)),
-        "attempt": attempt_entry(trace),
-        "steps": step_entries(trace),
+        "attempt": None if older else attempt_entry(trace),
+        "steps": uncorrelated_entries(trace) if older else step_entries(trace),
     }
+
+
+def _of_attempt(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda document: (document["attempt"] or {}).get(name)
 
 
 plan_status: Final = Projection(
@@ -111,10 +125,10 @@ plan_status: Final = Projection(
     show=show,
     columns={
         "realm": lambda document: document["realm"],
-        "execution_id": lambda document: document["attempt"]["execution_id"],
-        "attempt_state": lambda document: document["attempt"]["state"],
-        "outcome": lambda document: document["attempt"]["outcome"],
-        "termination_reason": lambda document: document["attempt"]["termination_reason"],
+        "execution_id": _of_attempt("execution_id"),
+        "attempt_state": _of_attempt("state"),
+        "outcome": _of_attempt("outcome"),
+        "termination_reason": _of_attempt("termination_reason"),
         "pending": lambda document: document["pending"] is not None,
         "updated_at": lambda document: document["updated_at"],
     },
@@ -152,7 +166,9 @@ def attempts_of(events: Iterable[Recorded]) -> list[dict[str, Any]]:
     traces: dict[str, AttemptTrace] = {}
     for recorded in events:
         execution_id = attempt_of(recorded)
-        if execution_id is not None and recorded.name in ATTEMPT_LIST_NAMES:
+        if execution_id in (None, UNCORRELATED):
+            continue
+        if recorded.name in ATTEMPT_LIST_NAMES:
             trace = traces.get(execution_id) or AttemptTrace(execution_id)
             traces[execution_id] = fold_attempt(trace, recorded.event, recorded.time)
     return [attempt_entry(traces[id]) for id in sorted(traces, key=order_key, reverse=True)]

@@ -16,6 +16,7 @@ Entry = dict[str, Any]
 PENDING: Final = "pending"
 INTERRUPTED: Final = "interrupted"
 UNREACHED: Final = "unreached"
+UNKNOWN: Final = "unknown"
 
 _FROM_REPORT: Final = (
     "ended_at",
@@ -48,6 +49,14 @@ def step_entries(trace: AttemptTrace) -> dict[str, Entry]:
     return {
         step_id: {"step_name": name, **_step(step_id, _trace(trace, step_id), trace.report)}
         for step_id, name in planned_steps(trace).items()
+    }
+
+
+def uncorrelated_entries(trace: AttemptTrace) -> dict[str, Entry]:
+    """The same of a history without executions: what left no event of a step is unknown (6.7)."""
+    return {
+        step_id: {**entry, "state": UNKNOWN} if entry["state"] == PENDING else entry
+        for step_id, entry in step_entries(trace).items()
     }
 
 

@@ -85,14 +85,18 @@ def spooled(recorded: Recorded, start: Start) -> Spooled:
     shown = {**_payload(event), "type": type_of(event)}
     if isinstance(event, STEP_EVENTS):
         shown.update(_step(event, start))
-    return {**shown, "scope": _scope(event, start), **_identity(recorded, start.event)}
+    return {
+        **shown,
+        "scope": _scope(event, start),
+        "ts": iso(_happened(recorded, start)),
+        **_identity(recorded, start.event),
+    }
 
 
 def _identity(recorded: Recorded, start: Started | None) -> Spooled:
     event = recorded.event
     captured = event.report if isinstance(event, Closed) and start is None else {}
     return {
-        "ts": iso(recorded.time),
         "eid": eid(recorded),
         "realm": start.realm if start else None,
         "plan_id": plan_of(recorded),
@@ -100,6 +104,14 @@ def _identity(recorded: Recorded, start: Started | None) -> Spooled:
         "plan_generation": start.plan_generation if start else captured.get("plan_generation"),
         "run_token": start.run_token if start else captured.get("run_token"),
     }
+
+
+def _happened(recorded: Recorded, start: Start) -> int:
+    """An event of an imported attempt has the time it came with."""
+    step_id = getattr(recorded.event, "step_id", None)
+    told = start.steps.get(str(step_id), {}).get("ts")
+    at = told.get(str(getattr(recorded.event, "seq", ""))) if isinstance(told, Mapping) else None
+    return at if type(at) is int else recorded.time
 
 
 def _payload(event: Event) -> Spooled:
