@@ -10,6 +10,7 @@ import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote
@@ -19,12 +20,16 @@ from weakref import WeakKeyDictionary
 from statelog.domain.errors import StoreError
 
 _SUFFIX: Final = ".lock"
+_LONGEST: Final = 120
 
 
 class Stored(Protocol):
-    """What has a store, or none when it is in memory."""
+    """What has a file, or holders of its own, or neither when it is in memory."""
 
     store: Path | None
+
+    def own_holders(self) -> Holders | None:
+        """Holders that are no locks beside the file."""
 
 
 class Holder:
@@ -72,6 +77,8 @@ class Holders:
     @classmethod
     def for_journal(cls, journal: Stored) -> Holders:
         """The holders of a journal's store; of a journal in memory, the same ones every time."""
+        if (own := journal.own_holders()) is not None:
+            return own
         if journal.store is not None:
             return cls.of(journal.store)
         return _IN_MEMORY.setdefault(journal, cls(None))
@@ -160,7 +167,10 @@ class Holders:
         return tuple(id for id in self.known() if self.alive(id))
 
     def known(self) -> tuple[str, ...]:
-        """Ids of the living holders, and of dead ones whose files are still there."""
+        """Ids of the living holders, and of dead ones whose files are still there.
+
+        One that is too long for the name of a file is told as `<kind>:~<its SHA-256>`.
+        """
         if self._folder is None:
             return tuple(sorted(self._own))
         names = (path.name.removesuffix(_SUFFIX) for path in self._folder.glob(f"*{_SUFFIX}"))
@@ -168,7 +178,12 @@ class Holders:
 
     def _file(self, id: str) -> Path:
         assert self._folder is not None
-        return self._folder / f"{quote(id, safe='')}{_SUFFIX}"
+        name = quote(id, safe="")
+        if len(name) > _LONGEST:
+            # what `known` makes of this name is an id that has this file too
+            kind = quote(id.partition(":")[0], safe="")
+            name = f"{kind}%3A~{sha256(id.encode()).hexdigest()}"
+        return self._folder / f"{name}{_SUFFIX}"
 
     def _unusable(self, error: OSError) -> StoreError:
         kind = "full" if error.errno == 28 else "read-only"

@@ -196,3 +196,19 @@ def test_sweeping_while_others_take_and_let_go(holders: Holders):
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.parametrize("token", ["x" * 5000, "é" * 100, "%" * 119], ids=["long", "wide", "odd"])
+def test_a_holder_may_have_an_id_that_is_too_long_for_the_name_of_a_file(
+    holders: Holders, token: str
+):
+    """Ids are anybody's text: a run of such an id could not be supervised."""
+    holder = holders.try_take("run", token)
+    assert holder is not None
+    assert holders.alive(f"run:{token}")
+    assert holders.try_take("run", token) is None
+    assert not holders.alive(f"run:{token}x")
+    assert holders.living() == holders.known()
+    assert len(holders.living()) == 1
+    holder.release()
+    assert holders.known() == ()
