@@ -2,8 +2,8 @@
 
 Python blocks run in order as one module in the current folder, its `test_` names then run as
 tests; a block with `file=NAME` after its language is written there; in console blocks each
-`$ statelog ...` is run, must exit 0 (or as a trailing `# exit N` says), and must print every line
-shown below it that holds no `...`.
+`$ statelog ...` and `$ pytest ...` is run, must exit 0 (or as a trailing `# exit N` says), and must
+print every line shown below it that holds no `...`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pytest
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.M | re.S
 )
+RUN = re.compile(r"(\w+=\S+ )*((python -m )?statelog|pytest) ")
 EXIT = re.compile(r"\s+# exit (\d+)$")
 
 
@@ -54,7 +55,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[tuple[str, int, list[str]]]:
-    """The `statelog` commands of a console block: command, exit code, expected lines."""
+    """The commands of a console block that are run: command, exit code, expected lines."""
     if block.language != "console":
         return []
     found: list[tuple[str, int, list[str]]] = []
@@ -63,7 +64,7 @@ def commands(block: Block) -> list[tuple[str, int, list[str]]]:
         code = EXIT.search(command)
         expected = [line.strip() for line in shown if line.strip() and "..." not in line]
         found.append((EXIT.sub("", command), int(code[1]) if code else 0, expected))
-    return [entry for entry in found if re.match(r"(python -m )?statelog ", entry[0])]
+    return [entry for entry in found if RUN.match(entry[0])]
 
 
 def run_command(command: str, code: int, expected: list[str]) -> None:

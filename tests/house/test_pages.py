@@ -51,8 +51,9 @@ def test_every_block_runs(page: Path, tmp_path: Path):
         ("```python\ndef test_sums():\n    assert 1 + 1 == 3\n```\n", "1 failed"),
         ("```console\n$ statelog --no-such-option\n```\n", "exit"),
         ("```console\n$ python -m statelog --version\nno such line\n```\n", "did not print"),
+        ("```console\n$ pytest none.py\n```\n", "exit 4"),
     ],
-    ids=["python", "test", "exit code", "output"],
+    ids=["python", "test", "exit code", "output", "pytest"],
 )
 def test_a_block_that_fails_is_found(text: str, message: str, tmp_path: Path):
     """A page that is wrong fails, and the message says where."""
