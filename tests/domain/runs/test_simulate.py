@@ -53,7 +53,7 @@ def tasks(trace: Trace) -> dict[str, Simulated]:
 
 
 def total(trace: Trace, name: str) -> float:
-    return sum(getattr(task, name) for task in trace.tasks)
+    return float(sum(getattr(task, name) for task in trace.tasks))
 
 
 def test_the_golden_example_gives_the_documented_numbers():
@@ -346,8 +346,9 @@ def test_every_plan_keeps_its_edges_and_lanes(document: dict[str, Any]):
             ready = found[each].finished_at if moved is None else moved.finished_at
             assert found[name].ready_at >= ready >= found[each].finished_at
     lanes: dict[Any, list[Simulated]] = {}
-    for each in asked.plan.assignments:
-        lanes.setdefault((each.resource_id, each.core_id), []).append(found[each.activity_id])
+    for placed in asked.plan.assignments:
+        lane_id = placed.resource_id, placed.core_id
+        lanes.setdefault(lane_id, []).append(found[placed.activity_id])
     for lane in lanes.values():
         assert all(a.finished_at <= b.started_at for a, b in pairwise(lane))
     for task in found.values():

@@ -53,8 +53,13 @@ def start(desk: Desk, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(PROGRAM), "--store", str(desk.store), "worker", *words]
     root = str(Path(__file__).resolve().parents[3])
     more = {trivial_worker.FOLDER: str(desk.folder), "PYTHONWARNINGS": "error", "PYTHONPATH": root}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env={**os.environ, **more}, text=True, **pipes)
+    return subprocess.Popen(
+        command,
+        env={**os.environ, **more},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def until(true: Callable[[], bool], seconds: float = 60) -> None:

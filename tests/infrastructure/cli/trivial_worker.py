@@ -48,6 +48,5 @@ def trivial(*_: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    composed.handlers = trivial
-    composed.on_failure = lambda _: {}
+    vars(composed).update(handlers=trivial, on_failure=lambda _: {})
     main()
