@@ -85,8 +85,8 @@ def test_a_history_without_executions_is_shown(desk: Desk):
     assert desk("views", "verify").code == 0
 
 
-def test_an_imported_plan_runs(desk: Desk):
-    """Cases 71 to 73: what its document says decides; the floor orders the new attempt last."""
+def test_imported_plans_are_listed_whatever_their_documents_hold(desk: Desk):
+    """A request whose tokens cannot be read has no state; the others are open."""
     step = a_step("a")
     docs = [
         document("good", plan={"plan_id": "good", "realm": "lab", "steps": [step]}),
