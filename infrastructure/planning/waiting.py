@@ -24,7 +24,7 @@ Told = Callable[[Sequence[Recorded]], None]
 def work_until_ended(
     journal: Journal,
     session_id: str,
-    told: Told,
+    told: Told = lambda events: None,
     *,
     owner: str,
     algorithms: Mapping[str, Algorithm] = ALGORITHMS,
@@ -32,7 +32,8 @@ def work_until_ended(
 ) -> str:
     """Work, or wait for whoever works, until the session has ended; its status.
 
-    `told` hears the events of the session and its runs, from the position `after` on. What is not
+    `told` hears the events of the session and its runs, from the position `after` on (default: from
+    now). What is not
     done when this is interrupted stays in the queue. Raises `NotFound`, and what the worker raises.
     """
     found = load_session(journal, session_id)

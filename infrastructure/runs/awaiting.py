@@ -21,13 +21,19 @@ REFUSED: Final = "refused"
 
 
 def work_until_ended(
-    journal: Journal, run_id: str, told: Told, *, owner: str, work_root: Path, after: int
+    journal: Journal,
+    run_id: str,
+    told: Told = lambda events: None,
+    *,
+    owner: str,
+    work_root: Path,
+    after: int | None = None,
 ) -> str:
     """Work, or wait for whoever works, until the run has ended; its status, or `refused`.
 
-    `told` hears the events of the run and its job from the position `after` on. What is not done
-    when this is interrupted stays in the queue; a request that creates no run is answered after its
-    first attempt. Raises what the worker raises.
+    `told` hears the events of the run and its job from the position `after` on (default: from now).
+    What is not done when this is interrupted stays in the queue; a request that creates no run is
+    answered after its first attempt. Raises what the worker raises.
     """
     stop, failures = threading.Event(), list[BaseException]()
     worker = JobWorker(
@@ -39,7 +45,8 @@ def work_until_ended(
     )
     thread = threading.Thread(target=_run, args=(worker, stop, failures), name="runs")
     ours = {RUN.stream_of(run_id), JOB.stream_of(job_id_of(run_id))}
-    with journal.follow(after=after) as follower:
+    start = journal.head() if after is None else after
+    with journal.follow(after=start) as follower:
         thread.start()
         try:
             while _outcome(journal, run_id) is None and thread.is_alive():
