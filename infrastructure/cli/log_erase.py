@@ -65,16 +65,21 @@ def add_to(log: click.Group) -> None:
             eraser = eraser_for(settings, journal, more, own_views, folders)
             units = eraser.units(stream)
             count = sum(len(unit.every) for unit in units)
-            if units and not yes:
-                _ask(f"Erase {count:,} payloads below {stream} for ever?")
+            if units and not (yes or _agreed(f"Erase {count:,} payloads below {stream} for ever?")):
+                tell("nothing was erased")
+                return FAILED
             done = eraser.erase(units, reason, progress=watching("erasing"))
         return told(settings, stream, done, "erased")
 
 
-def _ask(question: str) -> None:
-    if not sys.stdin.isatty():
+def _asks() -> bool:
+    return sys.stdin.isatty()
+
+
+def _agreed(question: str) -> bool:
+    if not _asks():
         raise click.UsageError("erasing asks first, and nobody is there to answer: give --yes")
-    click.confirm(question, abort=True, err=True)
+    return click.confirm(question, err=True)
 
 
 def eraser_for(
