@@ -131,6 +131,8 @@ class JobWorker:
     def _work(self, stop: threading.Event, follower: Follower, once: bool) -> None:
         while not stop.is_set():
             self._wanted.clear()
+            # one that ends while this looks leaves room for others that were not looked for
+            busy = bool(self._tasks)
             try:
                 idle = self._look() == 0
             except (StoreError, OutcomeUnknown, Conflict) as error:
@@ -138,7 +140,7 @@ class JobWorker:
                     raise
                 log.error("the queue cannot be used: %s", error)
                 idle = False
-            if idle and once and not self._tasks:
+            if idle and once and not busy:
                 return
             self._wait(stop, follower)
 

@@ -326,6 +326,30 @@ def test_leases_are_renewed_while_a_worker_ends(journal: Journal):
     assert worker.counts == {Outcome.COMPLETED: 1}
 
 
+def test_once_looks_again_when_a_job_ends_while_it_looks(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    """There was no room for the others then: with many jobs it ended long before they were done."""
+    for _ in range(3):
+        publish(journal, category="orchestration")
+    ends, look = threading.Semaphore(0), JobWorker._look
+
+    def slow_look(worker: JobWorker) -> int:
+        found = look(worker)
+        if not found and worker._tasks:
+            ends.release()
+            with worker._changed:
+                assert worker._changed.wait_for(lambda: not worker._tasks, PATIENCE_S)
+        return found
+
+    def working(work: Work) -> None:
+        assert ends.acquire(timeout=PATIENCE_S)
+
+    monkeypatch.setattr(JobWorker, "_look", slow_look)
+    counts = once(journal, {"t": working}, limits={"orchestration": 1}, poll_seconds=0.05)
+    assert counts == {Outcome.COMPLETED: 3}
+
+
 def test_once_ends_when_nothing_is_available(journal: Journal):
     """Not before a job that another one published is done; what waits for a moment may wait."""
     later = publish(journal, available_at=journal.clock() + 3_600_000_000)
