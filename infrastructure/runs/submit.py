@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from statelog.domain.aggregate import Change, Loaded, changed
@@ -127,7 +127,7 @@ def resolved(definitions: Definitions, request: RunRequest) -> RunRequest:
 
 
 def _with_environments(request: RunRequest, known: list[EnvironmentVersion]) -> RunRequest:
-    """What is registered counts first; what it lacks is taken from the request."""
+    """What is registered counts; what it lacks is taken from the request (P10)."""
     ids = {each.id for each in known}
     others = (each for each in request.resources if each.environment_version_id not in ids)
     runtimes = {each.id: each for each in request.runtimes}
@@ -138,9 +138,22 @@ def _with_environments(request: RunRequest, known: list[EnvironmentVersion]) -> 
         request,
         resources=(*(each for env in known for each in env.resources), *others),
         runtimes=tuple(runtimes.values()),
-        runtime_bindings=(*bindings, *request.runtime_bindings),
-        activity_profiles=(*profiles, *request.activity_profiles),
+        runtime_bindings=_firsts(
+            (*bindings, *request.runtime_bindings), lambda each: (each.resource_id, each.runtime_id)
+        ),
+        activity_profiles=_firsts(
+            (*profiles, *request.activity_profiles),
+            lambda each: (each.activity_type_id, each.resource_id, each.model_version),
+        ),
     )
+
+
+def _firsts(records: Iterable[T], key: Callable[[T], object]) -> tuple[T, ...]:
+    """The first record of each key."""
+    found: dict[object, T] = {}
+    for each in records:
+        found.setdefault(key(each), each)
+    return tuple(found.values())
 
 
 def _registered(find: Callable[[str], T], id: str) -> T | None:

@@ -173,6 +173,24 @@ def test_the_job_keeps_the_resolved_request(journal: Journal):
     assert json.dumps(dict(payload))
 
 
+def test_what_is_registered_is_in_the_frozen_request_once(journal: Journal):
+    """However often it is resolved: each repetition had one copy of all bindings and profiles more.
+
+    A binding that differs from the registered one counts as little as any other definition (P10).
+    """
+    profile = {"activityTypeId": "t", "resourceId": "simulated-edge", "runtimeSeconds": 3.0}
+    asked(journal, golden(profiles=[profile]))
+    first = request(golden(profiles=[profile]))
+    Runs(journal).submit_plan("p1", run_id="r2", mode="simulation", actor="alice")
+    for run_id in ("r1", "r2"):
+        frozen = read(RunRequest, dict(Runs(journal).job(run_id).state.payload))
+        assert len(frozen.activity_profiles) == 1
+        assert len(frozen.runtime_bindings) == len(first.runtime_bindings)
+    again = golden(run={"id": "r3"}, profiles=[{**profile, "runtimeSeconds": 9.0}])
+    payload = asked(journal, again).state.payload
+    assert read(RunRequest, dict(payload)).activity_profiles == first.activity_profiles
+
+
 def test_a_lost_race_is_run_again(journal: Journal, monkeypatch: pytest.MonkeyPatch):
     """Another process registers the plan between reading and committing."""
     commit, lost = journal.commit, []
