@@ -227,6 +227,8 @@ def _select(session: click.Group) -> None:
         with reading(settings) as sessions:
             chosen = _by_rank(sessions, session_id, candidate)
             plan = sessions.select(session_id, chosen, actor=settings.who)
+        for warning in plan.metadata.get("warnings", ()):
+            tell(f"warning: {warning}")
         if settings.as_json:
             emit(shown(plan))
         else:

@@ -189,6 +189,23 @@ def test_what_cannot_be_chosen_is_one_line(lab: Desk):
         assert (done.code, "candidateId" in done.error) == (2, True)
 
 
+def test_a_plan_that_counts_on_a_missing_link_is_chosen_with_a_warning(lab: Desk):
+    """Of `heft`, which counts a transfer without a link as 0 seconds (P15)."""
+    here = [replace(each, workflow_version_id="apart-v1") for each in WORKFLOW.activities]
+    places = {"prepare": "edge", "analyze": "cloud", "summarize": "edge"}
+    apart = [replace(each, metadata={"resourceSelector": places[each.id]}) for each in here]
+    with Journal(lab.store) as journal:
+        Definitions(journal).register(
+            replace(WORKFLOW, id="apart-v1", activities=tuple(apart)),
+            replace(TOPOLOGY, id="nowhere", links=()),
+            actor="tester",
+        )
+    asked = ("--id", "s", "--workflow", "apart-v1", "--scope", "lab", "--topology", "nowhere")
+    assert lab("session", "create", *asked, "--algorithm", "heft", "--wait").code == 0
+    done = lab("session", "select", "s", "1")
+    assert (done.code, "warning: no route from edge to cloud" in done.err) == (0, True)
+
+
 @pytest.fixture
 def long_one(lab: Desk) -> tuple[str, ...]:
     """The words that ask for a session which takes many seconds, and wait for it."""

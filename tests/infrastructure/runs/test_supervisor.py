@@ -33,6 +33,7 @@ from statelog.infrastructure.runs.handles.port import (
     Spec,
 )
 from statelog.infrastructure.runs.operations import Prepared, Unprepared
+from statelog.infrastructure.runs.runs import Runs
 from statelog.infrastructure.runs.supervisor import Supervisor
 from tests.infrastructure.runs.lab import FOREVER, Lab, activity, machine
 from tests.infrastructure.runs.place import soon
@@ -202,7 +203,10 @@ def test_activities_are_admitted_in_the_plans_order_of_preference(lab: Lab):
 
 
 def test_the_first_failure_stops_its_siblings_and_ends_the_run(lab: Lab):
-    """Planning case 59: the sibling is cancelled with the cause, the run names the failure."""
+    """Planning case 59: the sibling is cancelled with the cause, the run names the failure.
+
+    There is no makespan and no cost of a run that failed.
+    """
     run = lab.run(
         [
             activity("bad", "sleep 0.3; echo 'no reads' >&2; exit 3"),
@@ -219,6 +223,8 @@ def test_the_first_failure_stops_its_siblings_and_ends_the_run(lab: Lab):
     assert run.handle("sibling").status is HandleStatus.STOPPED
     assert run.handle("never").status is HandleStatus.NEW
     assert lab.names()[-1] == "runs.run.failed"
+    shown = Runs(lab.journal).get(lab.run_id)["run"]
+    assert (shown["makespanSeconds"], shown["cost"]) == (0, 0)
     assert lab.alive() == []
 
 
