@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what happens: histories, orders of several, plans and whole logs."""
+"""Hypothesis strategies for what happens: histories, orders of several, and whole logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from statelog.domain.aggregate import Aggregate
 from statelog.domain.errors import IllegalTransition, Invalid, Refused
 from statelog.domain.event import Event, Recorded
-from statelog.domain.execution.spec import POLICIES, PlanSpec, StepSpec
 from statelog.infrastructure import codec
 from statelog.infrastructure.store.row import Draft, Stamp, recorded, stamped
 from statelog.infrastructure.testing import strategies
@@ -85,27 +84,6 @@ def interleavings(draw: st.DrawFn, sequences: Sequence[Sequence[T]]) -> tuple[tu
 
 
 @st.composite
-def plans(
-    draw: st.DrawFn, *, functions: Sequence[str] = ("steps:work",), max_size: int = 8
-) -> PlanSpec:
-    """Plans without a cycle, their steps listed in any order.
-
-    Steps have no parameters, inputs or outputs, and call one of `functions`, which are `fn_ref`s.
-    """
-    names = [f"step-{at}" for at in range(draw(st.integers(0, max_size)))]
-    steps = [
-        StepSpec(name, name, draw(st.sampled_from(functions)), deps=_needs(draw, names[:at]))
-        for at, name in enumerate(names)
-    ]
-    return PlanSpec(
-        plan_id="plan",
-        realm="test",
-        steps=tuple(draw(st.permutations(steps))),
-        failure_policy=draw(st.sampled_from(POLICIES)),
-    )
-
-
-@st.composite
 def logs(
     draw: st.DrawFn,
     *aggregates: Aggregate[Any],
@@ -174,9 +152,3 @@ def _kinds(aggregate: Aggregate[Any], state: Any, *, allowed: bool) -> list[type
 
 def _payload(event: type[Event], given: Given | None) -> st.SearchStrategy[Event]:
     return given[event] if given and event in given else strategies.events(event)
-
-
-def _needs(draw: st.DrawFn, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return draw(st.lists(st.sampled_from(names), max_size=3, unique=True))

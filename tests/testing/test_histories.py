@@ -17,6 +17,7 @@ from statelog.domain.execution.preflight import Accepted, preflight
 from statelog.domain.execution.spec import POLICIES
 from statelog.domain.execution.step import step
 from statelog.domain.ids import stream_name, stream_parts
+from statelog.infrastructure.execution.strategies import plans
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.store.row import COLUMNS, Row, hash_of
 from statelog.infrastructure.testing.contracts import NESTED
@@ -25,7 +26,6 @@ from statelog.infrastructure.testing.histories import (
     interleavings,
     legal_histories,
     logs,
-    plans,
 )
 from statelog.infrastructure.testing.strategies import ids, text
 from tests.domain.desk import (
