@@ -163,7 +163,10 @@ def _carried_out(
         raise
     if status == REFUSED:
         return _refused(settings, Runs(journal).job(run_id), run_id)
-    reading.show_run(settings, Runs(journal).get(run_id))
+    page = Runs(journal).get(run_id)
+    reading.show_run(settings, page)
+    if status != "completed" and page["handles"]:
+        reading.tell_where(root, run_id, page["handles"])
     return OK if status == "completed" else FAILED
 
 

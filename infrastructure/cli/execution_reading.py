@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -68,6 +69,15 @@ def show_run(settings: Settings, page: Document) -> None:
         show("\n" + table(_ACTIVITIES, [_activity(each, zero) for each in page["activities"]]))
     if page["dataTransfers"]:
         show("\n" + table(_TRANSFERS, [_transfer(each, zero) for each in page["dataTransfers"]]))
+
+
+def tell_where(root: Path, run_id: str, handles: Sequence[Document]) -> None:
+    """Where the output of a command that failed is."""
+    from statelog.infrastructure.runs.folders import RunFolder
+
+    bad = [each["activityId"] for each in handles if each["status"] == "failed"]
+    for activity_id in bad[:1]:
+        tell(f"what {activity_id} printed is in {RunFolder(root, run_id).control(activity_id)}")
 
 
 _ACTIVITIES: Final = ("activity", "status", "where", "start", "end", "runtime", "cost", "note")

@@ -94,8 +94,9 @@ def _read(file: Path) -> SessionRequest:
     from statelog.infrastructure.documents import JSON_LIMIT, read_document
     from statelog.infrastructure.planning.requests import SessionRequest
 
+    document = read_document(file, "", JSON_LIMIT)
     try:
-        return SessionRequest.read(read_document(file, "", JSON_LIMIT))
+        return SessionRequest.read(document)
     except Invalid as error:
         raise Invalid(f"{file}: {error.field}".rstrip(": "), error.why) from None
 

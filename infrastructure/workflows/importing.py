@@ -69,6 +69,8 @@ def read_import(
     if path.is_file() and path.stat().st_size > LARGE:
         tell(f"reading {path}")
     document = read_document(path, "", JSON_LIMIT)
+    if type(document) is dict and "environment" in document and "spec" not in document:
+        raise Invalid(str(path), "is an environment, not a workflow: give it with --resources")
     chosen = form or _form(document)
     platform = None if resources is None else read_platform_file(resources)
     if platform is not None and not platform.links and len(platform.environment.resources) > 1:
@@ -122,6 +124,8 @@ def _portable(document: Any, platform: Platform | None) -> Import:
 def read_platform_file(path: Path) -> Platform:
     """An environment bundle in a file, with `links`. Raises `Invalid` naming file and place."""
     document = read_document(path, "", JSON_LIMIT)
+    if type(document) is dict and "spec" in document:
+        raise Invalid(str(path), "is a workflow, not an environment")
     try:
         return read_platform(document)
     except Invalid as error:

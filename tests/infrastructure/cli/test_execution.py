@@ -238,6 +238,8 @@ def test_a_real_run_fails_and_is_repeated(desk: Desk):
     first = real("r1", last=f"test -e {flag}")
     done = desk("execution", "submit", asked(desk, first), "--wait")
     assert (done.code, "activity b failed" in done.out) == (1, True)
+    (where,) = [each for each in done.err.splitlines() if each.startswith("what b printed is in ")]
+    assert (Path(where.rpartition(" ")[2]) / "stderr.log").is_file()
     early = desk("execution", "recover", "r1", "r2", "--reuse", "b")
     assert (early.code, "'b' is failed there" in early.error) == (2, True)
     flag.touch()

@@ -147,7 +147,7 @@ def test_a_session_that_fails_says_why(lab: Desk):
             ("--workflow", "chain-v1", "--algorithm", "heft"),
             "--scope: must not be empty; there are lab",
         ),
-        (("nothing.json",), "nothing.json: cannot be read"),
+        (("nothing.json",), "error: nothing.json: cannot be read"),
     ],
 )
 def test_a_bad_request_is_one_line(lab: Desk, words: tuple[str, ...], said: str):
@@ -156,7 +156,7 @@ def test_a_bad_request_is_one_line(lab: Desk, words: tuple[str, ...], said: str)
         before = journal.head()
     done = lab("session", "create", *words)
     assert done.code == 2
-    assert said in done.error
+    assert said in done.err
     with Journal(lab.store) as journal:
         assert journal.head() == before
 

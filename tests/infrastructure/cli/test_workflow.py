@@ -169,3 +169,5 @@ def test_a_platform_that_is_wrong_is_named(desk: Desk) -> None:
     done = desk("workflow", "import", file, "--resources", wrong)
     assert (done.code, f"{wrong}: resources[0].id: must be text" in done.err) == (2, True)
     assert desk("workflow", "import", file, "--name", "x").code == 2
+    assert "is an environment, not a workflow" in desk("workflow", "import", wrong).error
+    assert "not an environment" in desk("workflow", "import", file, "--resources", file).error
