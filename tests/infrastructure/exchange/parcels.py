@@ -193,7 +193,17 @@ stops: Projection[Any] = Projection(
 )
 """A row a parcel, found by looking through the whole log."""
 
-VIEWS = (contents, weights, stops)
+streams: Projection[Any] = Projection(
+    "streams",
+    {},
+    lambda state, recorded: {"events": [*state.get("events", []), recorded.version]},
+    key=lambda recorded: recorded.stream,
+    below=lambda key: key,
+    events=(Sent, Moved, Arrived, Packed, Unpacked),
+)
+"""A row a stream."""
+
+VIEWS = (contents, weights, stops, streams)
 
 
 def find(stream: str) -> Subject | None:

@@ -25,6 +25,7 @@ from statelog.infrastructure.exchange.erasing import Eraser
 from statelog.infrastructure.exchange.finished import Desk, Subject
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.planning.sessions import Sessions
+from statelog.infrastructure.queue.following import Following
 from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.runs.runs import Runs
 from tests.golden.record import HERE
@@ -130,6 +131,21 @@ def test_sessions_and_runs_are_listed_as_they_were(shell: Journal):
     assert Sessions(shell).all() == sessions
     assert Runs(shell).all() == runs
     with Queue(shell)._following.board() as board:
+        assert not board.jobs()
+
+
+def test_a_board_that_lags_behind_forgets_erased_jobs(
+    shell: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    """It has seen that a job waits, and cannot see any more that it ended."""
+    first = next(shell.history("job"))
+    following = Following(shell)
+    with monkeypatch.context() as patch:
+        patch.setattr(shell, "head", lambda: first.position)
+        with following.board() as board:
+            assert len(board.jobs()) == 1
+    erase(shell, "job")
+    with following.board() as board:
         assert not board.jobs()
 
 

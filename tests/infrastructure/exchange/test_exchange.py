@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statelog.domain import Invalid, Refused
+from statelog.domain import Conflict, Invalid, Refused
 from statelog.domain.errors import Malformed
 from statelog.infrastructure.exchange import lines
 from statelog.infrastructure.exchange.exporting import CLOUDEVENTS, FORMATS, Export
@@ -115,6 +115,20 @@ def test_a_log_with_other_events_is_refused(log: bytes):
         short = b"".join(log.splitlines(keepends=True)[:3])
         with pytest.raises(Refused, match="the log has 8 events, and the file ends at 3"):
             imported(longer, short)
+
+
+def test_rows_follow_the_last_one_or_do_not_come_in(log: bytes):
+    """Somebody else may have written since the file was compared with the log."""
+    with Journal() as journal, Journal() as copy:
+        imported(journal, log)
+        found = list(journal.rows())
+        with pytest.raises(Conflict):
+            copy.take(found[1:])
+        copy.take(found[:2])
+        with pytest.raises(Conflict):
+            copy.take(found[1:])
+        copy.take(found[2:])
+        assert list(copy.rows()) == found
 
 
 def test_what_came_before_an_error_stays_and_the_rest_follows(monkeypatch: pytest.MonkeyPatch):
