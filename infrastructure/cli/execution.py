@@ -31,7 +31,8 @@ SUBMIT: Final = """
 \b
 Examples:
   statelog execution submit request.yaml
-  statelog execution submit --plan m1-2f0c --mode real --run-id run-1 --wait
+  statelog execution submit --session m1 --mode real --run-id run-1 --wait
+  statelog execution submit --plan m1-2f0c81d7a3b5 --wait
 """
 RECOVER: Final = """Example: statelog execution recover run-1 run-2 --reuse fetch,align --wait"""
 _WAIT = click.option("--wait", is_flag=True, help="Work on it here until it has ended.")

@@ -122,9 +122,9 @@ def _list(execution: click.Group) -> None:
     @command(execution, "list", epilog="Example: statelog execution list --status failed")
     @click.option("--page", type=int, metavar="N", help="Which page (default: all runs).")
     @click.option("--page-size", type=int, metavar="N", help="Runs a page, 1 to 100.")
-    @click.option("--mode", default="all", metavar="MODE", help="Only these; `all` is every one.")
-    @click.option("--status", default="all", metavar="STATUS", help="Only these.")
-    @click.option("--kind", default="all", metavar="KIND", help="Only these.")
+    @click.option("--mode", default="all", metavar="MODE", help="`simulation` or `real`.")
+    @click.option("--status", default="all", metavar="STATUS", help="`running`, `completed` ...")
+    @click.option("--kind", default="all", metavar="KIND", help="`workflow`.")
     def list_runs(
         settings: Settings,
         *,
@@ -135,6 +135,8 @@ def _list(execution: click.Group) -> None:
         kind: str,
     ) -> None:
         """List the runs, the newest first. With --json one line a run, or the page.
+
+        Of all modes, statuses and kinds, or of one of each; `all` is every one.
 
         A page size that is not from 1 to 100 counts as 20.
         """

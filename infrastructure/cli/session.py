@@ -27,6 +27,7 @@ Examples:
   statelog session candidates montage-1 --plot candidates.svg
   statelog session select montage-1 1
 """
+_NAMES: Final = "An algorithm to run: heft, cpop, min-min, max-min or moheft"
 CREATE: Final = """
 \b
 Examples:
@@ -55,7 +56,9 @@ def _create(session: click.Group) -> None:
     @click.option("--workflow", metavar="ID", help="The workflow version to plan.")
     @click.option("--scope", metavar="ID", help="The execution scope to plan in.")
     @click.option("--topology", metavar="ID", help="The network (default: that of the scope).")
-    @click.option("--algorithm", "algorithms", metavar="NAME", multiple=True, help="Repeatable.")
+    @click.option(
+        "--algorithm", "algorithms", metavar="NAME", multiple=True, help=f"{_NAMES}. Repeatable."
+    )
     @click.option("--deadline", type=float, metavar="SECONDS", help="The longest makespan.")
     @click.option("--budget", type=float, metavar="COST", help="The highest cost.")
     @click.option("--wait", is_flag=True, help="Work on it here until it has ended.")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from statelog.domain.planning.algorithms import ALGORITHMS
 from statelog.domain.workflows.resources import Scope
 from statelog.domain.workflows.workflow import Dependency
 from statelog.infrastructure.journal import Journal
@@ -81,6 +82,12 @@ def test_a_session_of_a_file_is_planned_by_a_worker(lab: Desk):
         each["feasible"] and each["predicted"]["cost"] > 0.0001
         for each in lab("session", "candidates", "t", "--json").lines
     )
+
+
+def test_the_help_names_every_algorithm(desk: Desk):
+    """It is written out, so that help needs no import of them."""
+    said = " ".join(desk("session", "create", "--help").out.split())
+    assert all(f" {name}" in said for name in ALGORITHMS)
 
 
 def test_candidates_are_drawn(lab: Desk):
