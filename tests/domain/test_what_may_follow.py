@@ -41,20 +41,20 @@ class Thing(NamedTuple):
 
 QUEUED = (session.Created,)
 BEGUN = (*QUEUED, session.Started)
-CHOSEN = {session.CandidateSelected: "same"}
+CHOSEN: Next = {session.CandidateSelected: "same"}
 RUNS = (algorithm_run.Queued, algorithm_run.Started)
 HELD = (job.Published, job.Leased)
 USED = (definitions.ScopeRegistered, definitions.ScopeUsed)
 GONE = (definitions.ScopeRegistered, definitions.ScopeRemoved)
 PREPARED = (runs.TaskQueued, runs.TaskPreparing)
 WORKING = (*PREPARED, runs.TaskStarted)
-TASK_ENDS = {
+TASK_ENDS: Next = {
     runs.TaskCompleted: "COMPLETED",
     runs.TaskFailed: "FAILED",
     runs.TaskCancelled: "CANCELLED",
 }
-NOTED = {steps.StepProgress: "same", steps.StepArtifact: "same", steps.StepEmitted: "same"}
-HANDLE_ENDS = {
+NOTED: Next = {steps.StepProgress: "same", steps.StepArtifact: "same", steps.StepEmitted: "same"}
+HANDLE_ENDS: Next = {
     runs.HandleCompleted: "COMPLETED",
     runs.HandleFailed: "FAILED",
     runs.HandleStopped: "STOPPED",

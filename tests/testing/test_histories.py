@@ -104,7 +104,7 @@ def test_payloads_may_be_given():
 
 def test_a_history_may_be_decided():
     """Then it keeps the rules too: no empty title, no note twice, and nothing that is retired."""
-    decisions = {
+    decisions: dict[Any, Any] = {
         open_ticket: {"title": text()},
         note: {"text": st.sampled_from("ab")},
         close: {"answer": text()},
