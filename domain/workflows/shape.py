@@ -19,6 +19,9 @@ Writer = Callable[[Any], Any]
 DEPTH_LIMIT: Final = 100
 """Levels of nesting that a value of free form may have."""
 
+ABSENT: Final = "is missing"
+"""Why a document that lacks a field is malformed."""
+
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 _LONGEST = 80
 _KINDS = {
@@ -91,7 +94,7 @@ class _Shape:
                 raise _at_key(key, error) from None
         for key in self._needed:
             if key not in document:
-                raise Malformed(key, "is missing")
+                raise Malformed(key, ABSENT)
         return self.cls(**values)
 
     def show(self, record: Any) -> dict[str, Any]:

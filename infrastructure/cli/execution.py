@@ -107,7 +107,7 @@ def _asked(
     if file is not None:
         request = read_request(file)
         return request.run.id, runs.submit(request, actor=settings.who)
-    run_id = options.get("run_id") or f"run-{random_hex()[:8]}"
+    run_id = options.get("run_id", f"run-{random_hex()[:8]}")
     job = runs.submit_plan(
         options.get("plan_id") or _chosen(journal, options["session_id"]),
         run_id=run_id,

@@ -9,7 +9,7 @@ import click
 
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.execution_reading import RUN_ID, Document, number, reading
-from statelog.infrastructure.cli.output import emit, show
+from statelog.infrastructure.cli.output import emit, show, write_file
 from statelog.infrastructure.cli.tables import facts, table
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _gantt(execution: click.Group) -> None:
 
         with reading(settings) as runs:
             found = runs.comparison(run_id)
-        output.write_text(gantt(found), encoding="utf-8")
+        write_file(output, gantt(found))
         if settings.as_json:
             emit({"runId": run_id, "file": str(output)})
         else:

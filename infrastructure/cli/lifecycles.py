@@ -12,7 +12,7 @@ from statelog.infrastructure.cli.all_rules import WITH, all_rules
 from statelog.infrastructure.cli.common import Settings, command
 from statelog.infrastructure.cli.loading import PATHS
 from statelog.infrastructure.cli.log_coverage import usage_table, used_by_log
-from statelog.infrastructure.cli.output import emit, show
+from statelog.infrastructure.cli.output import emit, show, write_file
 from statelog.infrastructure.cli.tables import table
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def add_to(app: click.Group) -> None:
         if output is None:
             show(text)
         else:
-            output.write_text(f"{text}\n", encoding="utf-8")
+            write_file(output, f"{text}\n")
 
 
 def _chosen(declared: dict[str, AnyLifecycle], name: str | None, form: str) -> list[AnyLifecycle]:

@@ -11,13 +11,23 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 import click
 
 from statelog.infrastructure.logs import printable, shortened
 
-__all__ = ["emit", "of_system", "printable", "show", "stdout_is_gone", "stdout_to_stderr", "tell"]
+__all__ = [
+    "emit",
+    "of_system",
+    "printable",
+    "show",
+    "stdout_is_gone",
+    "stdout_to_stderr",
+    "tell",
+    "write_file",
+]
 
 _KEPT: Final = "\n"
 _PLACES: Final = {errno.ENOSPC: "stdout", errno.ENOENT: "the current folder"}
@@ -50,6 +60,14 @@ def of_system(error: OSError) -> str:
     place = error.filename or _PLACES.get(error.errno or 0)
     said = error.strerror or str(error)
     return f"{place}: {said}" if place else said
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file that was asked for. Raises `OSError` naming it, also when the disk is full."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def stdout_is_gone(file: TextIO | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from statelog.infrastructure.cli.common import Settings, command
-from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT
+from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT, Seconds
 from statelog.infrastructure.cli.output import (
     emit,
     printable,
@@ -61,7 +61,7 @@ def add_to(group: click.Group) -> None:
     @click.option("--draft", is_flag=True, help="Save it as a draft, and wait for its approval.")
     @click.option(
         "--timeout",
-        type=click.FloatRange(min=0),
+        type=Seconds(min=0),
         default=1800,
         show_default=True,
         metavar="SECONDS",

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from statelog.infrastructure.cli.common import FAILED, OK, USAGE, Settings, command
-from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT
+from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT, Seconds
 from statelog.infrastructure.cli.output import emit, of_system, show, tell
 from statelog.infrastructure.cli.signals import ending
 
@@ -58,13 +58,13 @@ def add_to(group: click.Group) -> None:
     )
     @click.option(
         "--lease",
-        type=click.FloatRange(min=0.1, max=86400),
+        type=Seconds(min=0.1, max=86400),
         metavar="SECONDS",
         help="How long a job stays with a worker that is not heard of (default: 30).",
     )
     @click.option(
         "--client-timeout",
-        type=click.FloatRange(min=0.1, max=3600),
+        type=Seconds(min=0.1, max=3600),
         default=20.0,
         show_default=True,
         metavar="SECONDS",

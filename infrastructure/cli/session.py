@@ -154,10 +154,10 @@ def _asked(journal: Journal, options: dict[str, Any]) -> SessionRequest:
 
     scope = options.get("scope", "")
     return SessionRequest(
-        options.get("session_id") or f"session-{random_hex()[:8]}",
+        options.get("session_id", f"session-{random_hex()[:8]}"),
         options.get("workflow", ""),
         scope,
-        options.get("topology") or _topology(journal, scope),
+        options["topology"] if "topology" in options else _topology(journal, scope),
         tuple(Selection(each) for each in options.get("algorithms", ())),
         _finite("--deadline", options.get("deadline", 0.0)),
         _finite("--budget", options.get("budget", 0.0)),

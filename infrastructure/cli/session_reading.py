@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from statelog.infrastructure.cli.common import Settings, command
-from statelog.infrastructure.cli.output import emit, show, tell
+from statelog.infrastructure.cli.output import emit, show, tell, write_file
 from statelog.infrastructure.cli.tables import facts, table
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _candidates(session: click.Group) -> None:
             found = sessions.candidates(session_id)
             waits = not found and sessions.show(session_id)["session"]["status"] == "queued"
         if plot is not None:
-            plot.write_text(scatter(session_id, found), encoding="utf-8")
+            write_file(plot, scatter(session_id, found))
             tell(f"drawn into {plot}")
         if settings.as_json:
             for each in found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from statelog.infrastructure.cli.common import FAILED, OK, Settings, command
-from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT
+from statelog.infrastructure.cli.options import LOG_FORMAT, VERBOSE, WORK_ROOT, Seconds
 from statelog.infrastructure.cli.output import emit
 from statelog.infrastructure.cli.signals import ending
 
@@ -39,7 +39,7 @@ def add_to(group: click.Group) -> None:
     @click.option("--once", is_flag=True, help="End as soon as no job is available.")
     @click.option(
         "--lease",
-        type=click.FloatRange(min=0.1, max=86400),
+        type=Seconds(min=0.1, max=86400),
         metavar="SECONDS",
         help="How long a job stays with a worker that is not heard of (default: 30).",
     )

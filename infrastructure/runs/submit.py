@@ -13,7 +13,7 @@ from statelog.domain.workflows.complete import completed
 from statelog.domain.workflows.definitions import Record
 from statelog.domain.workflows.environments import embedded_environments
 from statelog.domain.workflows.resources import EnvironmentVersion
-from statelog.domain.workflows.shape import read, show
+from statelog.domain.workflows.shape import ABSENT, read, show
 from statelog.infrastructure.journal import TRIES, Journal
 from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.workflows.definitions import Definitions
@@ -73,13 +73,15 @@ def _changes(journal: Journal, request: RunRequest) -> tuple[Change[Any], ...]:
 def _payload(frozen: RunRequest) -> dict[str, Any]:
     """The request as a document that can be read again.
 
-    Raises `Invalid` for what must be there and is empty, which a document leaves out.
+    Raises `Invalid` for a value that JSON cannot hold, and for what must be there and is empty,
+    which a document leaves out.
     """
     document = show(frozen)
     try:
         read(RunRequest, document)
     except Malformed as error:
-        raise Invalid(error.field, "must not be empty") from None
+        why = "must not be empty" if error.why == ABSENT else error.why
+        raise Invalid(error.field, why) from None
     return document
 
 

@@ -292,3 +292,11 @@ def test_unknown_things_are_named(ran: Desk):
         assert done.code == 1
         assert hint in done.error
         assert ran(*words_, "--json").json["error"]["type"] == "NotFound"
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1"])
+def test_a_timeout_is_a_number_of_seconds(desk: Desk, seconds: str):
+    done = desk("run", desk.file(json.dumps(BODY)), "--timeout", seconds)
+    assert done.code == 2
+    assert "--timeout" in done.error
+    assert not desk.store.exists()

@@ -105,6 +105,16 @@ def test_a_file_or_a_plan(desk: Desk, words: tuple[str, ...]):
     assert (done.code, done.error.split(", ")[0]) == (2, "give a FILE")
 
 
+def test_what_is_wrong_with_an_option_is_named(desk: Desk):
+    """An empty id is none that was left out (P10), and a seed has 64 bits."""
+    desk("execution", "submit", asked(desk, golden()))
+    plan = ("execution", "submit", "--plan", "p1")
+    empty = desk(*plan, "--run-id", "")
+    assert (empty.code, empty.error) == (2, "run.id: must not be empty")
+    large = desk(*plan, "--seed", str(10**20))
+    assert (large.code, large.error) == (2, "run.seed: is an integer beyond 64 bits")
+
+
 def test_what_is_wrong_with_a_request_is_named(desk: Desk):
     """The file and the field; nothing is stored."""
     path = asked(desk, golden(run={"id": ""}))
@@ -218,6 +228,8 @@ def test_a_run_is_drawn(desk: Desk):
     assert ElementTree.fromstring(picture.read_text()).tag.endswith("svg")
     nowhere = desk("execution", "gantt", "r1", "-o", desk.folder / "no" / "run.svg")
     assert (nowhere.code, "No such file" in nowhere.error) == (1, True)
+    full = desk("execution", "gantt", "r1", "-o", "/dev/full")
+    assert (full.code, full.error) == (1, "/dev/full: No space left on device")
 
 
 def test_runs_are_listed_by_pages(desk: Desk):

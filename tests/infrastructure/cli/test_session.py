@@ -148,6 +148,8 @@ def test_a_session_that_fails_says_why(lab: Desk):
         ),
         ((*ASKED, "--algorithm", "prism"), "'prism' is not registered"),
         ((*ASKED, "--algorithm", "heft", "--budget", "nan"), "--budget: must be a number"),
+        ((*ASKED, "--algorithm", "heft", "--id", ""), "--id: must not be empty"),
+        ((*ASKED, "--algorithm", "heft", "--topology", ""), "--topology: must not be empty"),
         (("--scope", "lab", "--algorithm", "heft"), "--workflow: must not be empty"),
         (("--workflow", "chain-v1", "--scope", "x", "--algorithm", "heft"), "--scope: there is no"),
         (

@@ -104,7 +104,12 @@ def test_an_attempt_that_failed_is_told(trivial: Desk):
 
 
 @pytest.mark.parametrize(
-    "words", [("--concurrency", "0"), ("--lease", "0"), ("--concurrency", "many")], ids=" ".join
+    "words",
+    [
+        *(("--concurrency", "0"), ("--concurrency", "many")),
+        *(("--lease", "0"), ("--lease", "nan"), ("--lease", "inf")),
+    ],
+    ids=" ".join,
 )
 def test_wrong_usage(words: tuple[str, str], desk: Desk):
     """Exit code 2, and a line that names the option."""
