@@ -38,10 +38,13 @@ test: $(DEV) ## set up, then check style, types and behaviour
 	$(BIN)/mypy -p tests
 	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
 
-test-servers: $(DEV) ## tests that need programs beside Python (strace)
+test-servers: $(DEV) ## tests that need programs beside Python (strace, PostgreSQL)
 	@command -v strace >/dev/null || { \
 		echo "make test-servers needs strace. Install it with" >&2; \
 		echo "  sudo apt-get install -y strace" >&2; exit 1; }
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+		echo "make test-servers needs PostgreSQL's server. Install it with" >&2; \
+		echo "  sudo apt-get install -y postgresql" >&2; exit 1; }
 	$(BIN)/python -m pytest -q -m servers $(ARGS)
 
 test-long: $(DEV) ## tests that take minutes (SHORT=1 for their short forms)

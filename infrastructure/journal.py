@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -24,7 +25,7 @@ from eventsourcing.utils import Environment, EnvType
 from statelog import __version__
 from statelog.domain.aggregate import Aggregate, Change, Loaded
 from statelog.domain.erasure import KeptStream
-from statelog.domain.errors import Conflict, Invalid, Refused, StoreError, Unreadable
+from statelog.domain.errors import Conflict, Invalid, NotFound, Refused, StoreError, Unreadable
 from statelog.domain.event import Event, Recorded
 from statelog.domain.ids import Id
 from statelog.infrastructure import codec
@@ -32,11 +33,15 @@ from statelog.infrastructure.bell import Bell
 from statelog.infrastructure.clock import now, unique_id
 from statelog.infrastructure.erasures import Erasures, unpacked
 from statelog.infrastructure.follow import Follower
+from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.store.factory import LogFactory, LogMapper, LogStore
+from statelog.infrastructure.store.files import beside
 from statelog.infrastructure.store.leases import Leases
+from statelog.infrastructure.store.postgres_address import is_url, require, shown
 from statelog.infrastructure.store.recorder import LogRecorder, Refusal
 from statelog.infrastructure.store.row import Batch, Draft, Row, Stamp, recorded
 from statelog.infrastructure.store.schema import REFUSALS_KEPT
+from statelog.infrastructure.view_place import SUFFIX
 
 T = TypeVar("T")
 
@@ -78,12 +83,13 @@ class Committed(Generic[T]):
 
 
 class Journal(Application[str]):
-    """One log: in a file, or in memory when no store is named.
+    """One log: in a file, in PostgreSQL when the store is a URL of it, or in memory without one.
 
     Threads may share it, and a forked child may use its parent's. `clock` gives microseconds UTC,
-    `new_id` the ids of commands that have none. A file that is not there is made, unless
-    `read_only`. `driver` is the build of SQLite: `sqlite3`, Python's own, or `apsw`, which an extra
-    of that name brings. Raises `NotFound` or `StoreError` when the store cannot be opened.
+    `new_id` the ids of commands that have none. A store that is not there is made, unless
+    `read_only`, or `create` is off. `driver` is the build of SQLite: `sqlite3`, Python's own, or
+    `apsw`, which an extra of that name brings. Raises `NotFound` or `StoreError` when the store
+    cannot be opened, and `Invalid` when that needs an extra.
     """
 
     name = "statelog"
@@ -97,23 +103,31 @@ class Journal(Application[str]):
         new_id: Callable[[], str] = unique_id,
         read_only: bool = False,
         driver: str = "sqlite3",
+        create: bool = True,
     ) -> None:
-        self.store = None if store is None else Path(store).absolute()
+        self.url = store if is_url(store) else None
+        self.store = None if store is None or self.url else Path(store).absolute()
+        if self.url is not None:
+            require()
+        elif not create and self.store is not None and not os.path.lexists(self.store):
+            raise NotFound("store", str(self.store))
         self.clock = clock
         self.new_id = new_id
         self._read_only = read_only
         self._driver = driver
-        self._bell = Bell(self.store)
+        self._create = create
         super().__init__()
+        self._bell = self._log.bell() or Bell(self.store)
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Settings of this object alone: the process's environment changes nothing."""
-        module = "memory" if self.store is None else "sqlite"
+        module = "postgres" if self.url else "memory" if self.store is None else "sqlite"
         ours = {
             "PERSISTENCE_MODULE": f"statelog.infrastructure.store.{module}",
             "ORIGINATOR_ID_TYPE": "text",
-            "STATELOG_STORE": str(self.store or ""),
+            "STATELOG_STORE": self.url or str(self.store or ""),
             "READ_ONLY": "y" if self._read_only else "n",
+            "CREATE": "y" if self._create else "n",
             "SQLITE_DRIVER": self._driver,
         }
         return Environment(name, {**ours, **(env or {})})
@@ -135,6 +149,23 @@ class Journal(Application[str]):
     def construct_event_store(self) -> EventStore[str]:
         """Reads `Recorded` envelopes."""
         return LogStore(self.mapper, self._log)
+
+    @property
+    def named(self) -> str:
+        """The store, for people: a path, a URL without its password, or that it is in memory."""
+        return shown(self.url) if self.url else str(self.store or "memory")
+
+    @property
+    def views_path(self) -> Path | None:
+        """The file where its views are kept by default: `<store>.views.db`; None in memory.
+
+        Those of a store in PostgreSQL are where `on_this_host` says.
+        """
+        return self._log.views_path() if self.store is None else beside(self.store, SUFFIX)
+
+    def own_holders(self) -> Holders | None:
+        """Holders that the store itself keeps; None where they are locks beside a file."""
+        return self._log.holders()
 
     @cached_property
     def leases(self) -> Leases:

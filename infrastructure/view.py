@@ -22,7 +22,11 @@ class Log(Protocol):
 
     @property
     def store(self) -> Path | None:
-        """The file of the log, None in memory."""
+        """The file of the log, None in memory and in PostgreSQL."""
+
+    @property
+    def views_path(self) -> Path | None:
+        """The file of its views, None for a log in memory."""
 
     @property
     def read_only(self) -> bool:

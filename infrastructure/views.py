@@ -15,7 +15,6 @@ from statelog.domain.errors import NotFound, StoreError
 from statelog.infrastructure.catch_up import catch_up
 from statelog.infrastructure.follow import POLL_S
 from statelog.infrastructure.json_values import parse
-from statelog.infrastructure.store.files import beside
 from statelog.infrastructure.verify import Difference, differences
 from statelog.infrastructure.view import Log, View
 from statelog.infrastructure.view_rebuild import Progress, rebuild
@@ -25,8 +24,6 @@ from statelog.projections.projection import Projection
 
 T = TypeVar("T")
 
-SUFFIX = ".views.db"
-
 PAUSE_S = 0.005
 """Between two catch-ups of a follower: what comes meanwhile is folded in one transaction."""
 
@@ -34,7 +31,7 @@ PAUSE_S = 0.005
 class Views:
     """The views of one journal. Threads may share it, and a forked child may use its parent's.
 
-    They are kept in `path` (default: beside the log, `<store>.views.db`), or in memory for a
+    They are kept in `path` (default: `views_path` of the journal), or in memory for a
     journal in memory and wherever the log or the file of views cannot be written. Every read
     catches up first. An event that a view cannot fold stops that view alone, at the position
     before it, until it can be folded. Raises `StoreError` for a file that is not one of views.
@@ -49,7 +46,7 @@ class Views:
         patience: float = 30.0,
     ) -> None:
         self.journal = journal
-        self.path = path or (journal.store and beside(journal.store, SUFFIX))
+        self.path = path or journal.views_path
         self._patience = patience
         self._guard, self._pid = RLock(), os.getpid()
         store = self._open()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 import click
 
 from statelog.infrastructure.cli.output import emit, of_system, stdout_is_gone, tell
+from statelog.infrastructure.store.postgres_address import is_url, shown
 
 if TYPE_CHECKING:
     from statelog.infrastructure.journal import Journal
@@ -50,7 +51,7 @@ class Settings:
     results are printed when that is not stdout any more.
     """
 
-    store: Path | None = None
+    store: str | None = None
     as_json: bool = False
     actor: str | None = None
     code: int = OK
@@ -58,8 +59,21 @@ class Settings:
 
     @property
     def store_path(self) -> Path:
-        """The store: as given, else of the environment, else `./statelog.db`."""
-        return self.store or Path(os.environ.get(STORE) or "statelog.db")
+        """The store's file; for one in PostgreSQL, `./statelog`, beside which its work is."""
+        return Path("statelog") if isinstance(self.place, str) else self.place
+
+    @property
+    def place(self) -> Path | str:
+        """The store: as given, else of the environment, else `./statelog.db`.
+
+        A path, or the URL of one in PostgreSQL.
+        """
+        return _place(self.store or os.environ.get(STORE) or "statelog.db")
+
+    @property
+    def named(self) -> str:
+        """The store, for people: its path, or its URL without a password."""
+        return shown(self.place) if isinstance(self.place, str) else str(self.place)
 
     @property
     def who(self) -> str:
@@ -72,11 +86,11 @@ class Settings:
         from statelog.domain.errors import NotFound
         from statelog.infrastructure.journal import Journal
 
-        path = self.store_path
-        if not create and not (os.path.lexists(path) and _has_bytes(path)):
+        path = self.place
+        if isinstance(path, Path) and not (create or (os.path.lexists(path) and _has_bytes(path))):
             raise NotFound("store", str(path))
         with warnings.catch_warnings(record=True) as caught:
-            journal = Journal(path)
+            journal = Journal(path, create=create or isinstance(path, Path))
         for warning in caught:
             tell(f"warning: {warning.message}")
         with journal:
@@ -95,6 +109,10 @@ class Settings:
             projections = EXECUTION_VIEWS
         with Views(journal, projections) as views:
             yield views
+
+
+def _place(store: str) -> Path | str:
+    return store if is_url(store) else Path(store)
 
 
 def _has_bytes(path: Path) -> bool:
@@ -120,10 +138,11 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 _OPTIONS = (
     click.option(
         "--store",
-        type=click.Path(readable=False, path_type=Path),
+        metavar="PATH|URL",
         callback=_keep("store"),
         expose_value=False,
-        help="The store's file (default: $STATELOG_STORE, else ./statelog.db).",
+        help="The store's file, or its postgresql:// URL (default: $STATELOG_STORE, else "
+        "./statelog.db).",
     ),
     click.option(
         "--json",

@@ -64,7 +64,7 @@ def add_to(group: click.Group) -> None:
         stop = threading.Event()
         with logged(log_format, level), settings.journal(create=True) as journal:
             if journal.read_only:
-                raise StoreError("read-only", f"{settings.store_path} cannot be written")
+                raise StoreError("read-only", f"{settings.named} cannot be written")
             service = Daemon(
                 journal,
                 root_of(settings.store_path, work_root, os.environ).absolute(),

@@ -44,7 +44,7 @@ def add_to(log: click.Group) -> None:
             emit({"file": file, **vars(done)})
         else:
             there = f"; {done.there:,} were there already" if done.there else ""
-            show(f"{done.events:,} events imported into {settings.store_path}{there}")
+            show(f"{done.events:,} events imported into {settings.named}{there}")
 
 
 @contextmanager

@@ -57,10 +57,14 @@ def add_to(app: click.Group) -> None:
 
         The views are not copied: they are made again from the log.
         """
+        from statelog.domain.errors import Refused
         from statelog.infrastructure.store.backup import back_up
 
         with settings.journal() as journal:
-            position = back_up(journal.store or settings.store_path.absolute(), path)
+            if journal.store is None:
+                reason = "a store in PostgreSQL is copied by `pg_dump`, or by `statelog log export`"
+                raise Refused(reason, rule="backup_file")
+            position = back_up(journal.store, path)
         if settings.as_json:
             emit({"path": str(path.absolute()), "position": position})
         else:
@@ -87,10 +91,8 @@ def _examined(settings: Settings, journal: Journal, *, check: bool) -> dict[str,
 def _views(settings: Settings, journal: Journal) -> tuple[list[dict[str, Any]], list[str]]:
     """Where the views are, without making what is not there."""
     from statelog.domain.errors import StoreError
-    from statelog.infrastructure.store.files import beside
-    from statelog.infrastructure.views import SUFFIX
 
-    if journal.store is None or not beside(journal.store, SUFFIX).exists():
+    if journal.views_path is None or not journal.views_path.exists():
         return [], []
     try:
         with settings.views(journal, all_views()) as views:
@@ -127,11 +129,7 @@ def _text(found: Mapping[str, Any]) -> str:
                 "format": found["format"],
                 "statelog": found["statelog_version"],
                 "python": found["python_version"],
-                "sqlite": found["sqlite_version"],
-                "known fault": found["sqlite_fault"],
-                "size": f"{found['bytes']:,} bytes, WAL {found['wal_bytes']:,} bytes",
-                "mode": f"{found['mode']}{'' if found['writable'] else ', read-only'}",
-                "journal mode": found["journal_mode"],
+                **_backend(found),
                 "position": found["position"],
                 "last event": iso(last) if last else None,
                 "refusals": f"{found['refusals']:,}{f' ({gone:,} older gone)' if gone else ''}",
@@ -143,6 +141,23 @@ def _text(found: Mapping[str, Any]) -> str:
         *(printable(f"problem: {each}") for each in found["problems"]),
     ]
     return "\n\n".join(parts)
+
+
+def _backend(found: Mapping[str, Any]) -> dict[str, Any]:
+    only = "" if found["writable"] else ", read-only"
+    if "postgres_version" in found:
+        return {
+            "postgresql": found["postgres_version"],
+            "known fault": found["postgres_fault"],
+            "size": f"{found['bytes']:,} bytes{only}",
+        }
+    return {
+        "sqlite": found["sqlite_version"],
+        "known fault": found["sqlite_fault"],
+        "size": f"{found['bytes']:,} bytes, WAL {found['wal_bytes']:,} bytes",
+        "mode": f"{found['mode']}{only}",
+        "journal mode": found["journal_mode"],
+    }
 
 
 def _holders(holders: list[dict[str, Any]]) -> str:

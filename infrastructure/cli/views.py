@@ -110,7 +110,7 @@ def _follow(group: click.Group) -> None:
             _refuse_read_only(views)
             with ending(stop):
                 views.catch_up(*names)
-                tell(f"following {journal.store}")
+                tell(f"following {settings.named}")
                 views.follow(stop.is_set, *names)
             stopped = _stopped(each for each in views.status() if each.name in names or not names)
         return FAILED if stopped else OK

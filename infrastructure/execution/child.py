@@ -83,9 +83,11 @@ def work(order: Order) -> dict[str, Any]:
     cancel = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: cancel.set())
-    store = Path(order.store)
-    holders = Holders.of(store)
-    with Journal(store) as journal, holders.take("attempt") as holder:
+    with (
+        Journal(order.store) as journal,
+        Holders.for_journal(journal).take("attempt") as holder,
+    ):
+        holders = Holders.for_journal(journal)
         engine = Engine(
             journal, Path(order.work_root), [Path(folder) for folder in order.path], order.actor
         )

@@ -94,7 +94,7 @@ class Daemon:
         ):
             engine = Engine(self.journal, self.work_root, self.path, self.actor)
             self._judge = Coordinator(engine, self._settler, holder, CLAIM)
-            log.info("started on %s, at most %d plans at once", self.journal.store, self.most)
+            log.info("started on %s, at most %d plans at once", self.journal.named, self.most)
             with self._shown(views), self._stopping(stop, follower):
                 self._start_pass(views)
                 self._follow(follower, stop)
@@ -223,7 +223,7 @@ class Daemon:
         self, plan_id: str, ask: Ask, attempted: Attempted | None, cancel: Cancel
     ) -> Resolved:
         order = Order(
-            store=str(self.journal.store),
+            store=self.journal.url or str(self.journal.store),
             plan_id=plan_id,
             work_root=str(self.work_root),
             path=tuple(map(str, self.path)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event as Flag
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,9 @@ from eventsourcing.persistence import (
 )
 
 from statelog.domain.errors import Conflict
+from statelog.infrastructure.bell import Bell
 from statelog.infrastructure.clock import now, unique_id
+from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.store.appending import Appending
 from statelog.infrastructure.store.leases import Lease
 from statelog.infrastructure.store.row import Appended, Batch, Draft, Folded, Row, Stamp
@@ -131,6 +134,18 @@ class LogRecorder(ApplicationRecorder):
     @abstractmethod
     def close(self) -> None:
         """Give up everything; every later call raises `StoreError` closed."""
+
+    def bell(self) -> Bell | None:
+        """The store's own bell; None where it is one beside a file, or of threads alone."""
+        return None
+
+    def views_path(self) -> Path | None:
+        """The file where its views are kept, if it has no file of its own that they are beside."""
+        return None
+
+    def holders(self) -> Holders | None:
+        """The store's own holders; None where they are locks beside a file, or none."""
+        return None
 
     def strays(self) -> Sequence[int]:
         """Positions below 1: none, unless somebody put a row there by hand."""

@@ -18,6 +18,7 @@ HEAVY = {
         "fastapi",
         "hypothesis",
         "orjson",
+        "psycopg",
         "pytest",
         "rich",
         "sqlite_utils",
