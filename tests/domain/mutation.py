@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -221,7 +222,13 @@ def tallies(lifecycles: Sequence[AnyLifecycle]) -> dict[str, Tally]:
     killing = Killing(lifecycles)
     options = ["-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
     paths = [str(ROOT / folder) for folder in PLACES]
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+    with (
+        TemporaryDirectory(prefix="mutants-") as folder,
+        open(os.devnull, "w") as nowhere,
+        redirect_stdout(nowhere),
+    ):
+        # one for all: a child that just ends would leave its own behind
+        options += ["--basetemp", f"{folder}/tests"]
         code = pytest.main([*options, *paths], plugins=[killing])
     assert code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), code
     return killing.tallies
