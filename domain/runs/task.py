@@ -108,7 +108,7 @@ def evolve_task(task: Task, event: TaskEvent) -> Task:
                 task, status=status, prepared_at=event.prepared_at, queue_reason=event.reason
             )
         case TaskInterruptRequested():
-            return changed(task, interrupted=True)
+            return changed(task, status=status, interrupted=True)
         case TaskFailed() | TaskCancelled():
             return changed(task, status=status, finished_at=event.finished_at, reason=event.reason)
         case TaskStarted() | TaskKept() | TaskCompleted():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from statelog.domain import Event, IllegalTransition
+from statelog.domain.erasure import ERASURE, Erased, Restored
 from statelog.domain.execution import attempt_events as steps
 from statelog.domain.execution.step_lifecycle import STEP, StepState, evolve_step
 from statelog.domain.planning import algorithm_run, session
@@ -183,6 +184,16 @@ THINGS = {
             (steps.StepStarted, steps.StepFailed): {steps.StepRetryUnimplemented: "same"},
             (steps.StepSkipped,): {},
             (steps.StepBlocked,): {},
+        },
+    ),
+    "erasure": Thing(
+        ERASURE.blank,
+        ERASURE.apply_new,
+        ERASURE.lifecycle.events,
+        {
+            (): {Erased: "GONE"},
+            (Erased,): {Erased: "same", Restored: "BACK"},
+            (Erased, Restored): {Erased: "GONE", Restored: "same"},
         },
     ),
     "handle": Thing(
