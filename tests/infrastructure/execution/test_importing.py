@@ -13,7 +13,7 @@ import pytest
 
 from statelog.domain.errors import Invalid
 from statelog.domain.execution.imported import UNCORRELATED
-from statelog.domain.execution.plan import PLAN
+from statelog.domain.execution.plan import PLAN, delete, save
 from statelog.domain.execution.slot import SLOT, Held
 from statelog.infrastructure.audit import audit
 from statelog.infrastructure.execution import spool_files
@@ -24,6 +24,7 @@ from statelog.infrastructure.json_values import to_json
 from statelog.projections.execution.due import due
 from statelog.projections.execution.plan_document import plan_document
 from statelog.projections.execution.plan_status import attempts_of, plan_status, snapshot_of
+from statelog.projections.execution.spool import spool as spooled
 from statelog.projections.replay import replay
 from tests.infrastructure.execution.spools import (
     FIRST,
@@ -411,8 +412,10 @@ def test_a_history_without_executions_is_labelled_as_such(desk: Desk, spool: Spo
     spool.older("a", "run_1", "step.failed", 1, error="old", kind="permanent")
     spool.older("a", "run_2", "step.started", 1)
     spool.older("a", "run_2", "step.succeeded", 2)
-    spool.older("b", "run_1", "custom.note", 1)
+    spool.older("b", "run_1", "step.started", 1)
+    spool.older("b", "run_1", "step.failed", 2, execution_id=FIRST)
     spool.older("b", "run_2", "step.failed", 1, execution_id=FIRST)
+    spool.older("note", "run_1", "custom.note", 1)
     (spool.plan / "c").mkdir()
     (spool.plan / "attempts" / FIRST).mkdir(parents=True)
     (item, floor) = (each for each in desk.take() if each.kind != "file")
@@ -422,8 +425,9 @@ def test_a_history_without_executions_is_labelled_as_such(desk: Desk, spool: Spo
     assert (shown["projection"], shown["attempt"]) == ("legacy", None)
     assert {id: step["state"] for id, step in shown["steps"].items()} == {
         "a": "step.succeeded",
-        "b": "unknown",
+        "b": "step.started",
         "c": "unknown",
+        "note": "unknown",
     }
     assert shown["scope"] == {"kind": "run", "id": "r1"}
     assert attempts_of(desk.journal.read()) == []
@@ -449,7 +453,7 @@ def test_old_files_beside_an_attempt_are_not_shown(desk: Desk, spool: Spool):
     spool.older("old", "run_9", "step.failed", 1, error="x", kind="permanent")
     desk.take()
     assert list(desk.shown()["steps"]) == ["a", "b"]
-    assert UNCORRELATED not in {each.stream for each in desk.journal.read()}
+    assert not any(UNCORRELATED in each.stream for each in desk.journal.read())
 
 
 def test_the_floor_is_the_highest_directory_that_is_canonical(desk: Desk, spool: Spool):
@@ -553,12 +557,39 @@ def test_a_document_that_differs_is_a_new_event(desk: Desk):
 
 
 def test_a_document_is_compared_with_the_stored_one_too(desk: Desk):
-    """What this store shows of a plan it has is nothing new, wherever it came from."""
+    """What this store shows of a plan it has is nothing new, though it never was imported."""
+    body = {"plan_id": "p", "realm": "lab", "steps": []}
+    given = {"body": body, "generation": "g1", "approved": True}
+    desk.journal.execute(PLAN, "p", save, actor="alice", **given)
+    shown = to_json(replay(plan_document, desk.journal.read())["p"])
+    desk.documents({**shown, "_rev": "17-abc"})
+    assert [each.result for each in desk.take()] == ["unchanged"]
+    desk.documents({**shown, "run_token": 1})
+    assert [each.result for each in desk.take()] == ["imported"]
+
+
+def test_a_deleted_plan_comes_back(desk: Desk):
+    """The same document is nothing known once the plan is gone."""
     desk.documents(document())
     desk.take()
-    shown = to_json(replay(plan_document, desk.journal.read())["p"])
-    desk.documents({**shown, "_rev": "1"})
-    assert [each.result for each in desk.take()] == ["unchanged"]
+    desk.journal.execute(PLAN, "p", delete, actor="alice")
+    assert [each.result for each in desk.take()] == ["imported"]
+
+
+def test_a_step_keeps_a_scope_of_its_own(desk: Desk, spool: Spool):
+    """As its events carry it (1.8); the first of them stands for a plan without one (7.2)."""
+    spool.start(scope={}, steps=("a", "b"))
+    spool.event("a", "step.started", 1, scope={"kind": "lane", "id": "1"})
+    spool.event("b", "step.started", 1, scope={"kind": "lane", "id": "2"})
+    desk.take()
+    events = list(desk.journal.history("plan/p/attempt"))
+    first = {"kind": "lane", "id": "1"}
+    assert desk.shown()["scope"] == first
+    assert [each["scope"] for each in spooled(events)] == [
+        first,
+        first,
+        {"kind": "lane", "id": "2"},
+    ]
 
 
 def test_two_documents_of_one_plan_come_in_only_when_they_agree(desk: Desk):
