@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -12,8 +13,14 @@ def iso(time: int) -> str:
 
     `time` is in microseconds since the Unix epoch.
     """
-    moment = _EPOCH + timedelta(microseconds=time)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06}Z"
+    second, fraction = divmod(time, 1_000_000)
+    return f"{_second(second)}.{fraction:06}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(second: int) -> str:
+    """Events come close after each other, and formatting a date takes longer than the rest."""
+    return f"{_EPOCH + timedelta(seconds=second):%Y-%m-%dT%H:%M:%S}"
 
 
 def iso_seconds(time: int) -> str:

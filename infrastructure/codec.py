@@ -53,7 +53,7 @@ def decode(name: str, schema: int, data: bytes | None, position: int = 0) -> Eve
 
 def decoded(rows: Iterable[tuple[int, int, str, int, bytes | None]]) -> Iterator[Event]:
     """The events of rows of position, version, name, schema and data, as `decode` makes them."""
-    readers = _Readers()
+    readers = Readers()
     loads = orjson.loads
     for position, _version, name, schema, data in rows:
         try:
@@ -78,7 +78,7 @@ def decoder(recorded: Recorded) -> Event:
     return decode(recorded.name, recorded.schema, recorded.data, recorded.position)
 
 
-class _Readers(dict[tuple[str, int], Callable[[Any], Event]]):
+class Readers(dict[tuple[str, int], Callable[[Any], Event]]):
     """Readers of payloads by stored name and schema, found when they are needed."""
 
     def __missing__(self, kind: tuple[str, int]) -> Callable[[Any], Event]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from statelog.domain.event import Recorded
 from statelog.infrastructure.view import Log, View, hash_at
+from statelog.infrastructure.view_parts import lay_aside
 from statelog.infrastructure.view_rows import Unrenderable
 from statelog.infrastructure.view_store import Mark
 from statelog.projections.replay import Fault, Fold
@@ -40,6 +41,7 @@ def rebuild(
         green = _Green(view, log, fault)
         try:
             with _collector_paused():
+                green.begin(progress)
                 green.to(log.head(), progress)
                 while green.fault is None and (head := log.head()) - green.upto > NEAR:
                     green.to(head, progress)
@@ -49,6 +51,9 @@ def rebuild(
         except Unrenderable as failed:
             events = log.read(upto=green.upto, names=view.projection.names)
             fault = view.format.first_fault(failed, Fold(view.projection), events)
+        finally:
+            if green.aside:
+                view.store.unstage()
 
 
 class _Torn(Exception):
@@ -68,6 +73,29 @@ class _Green:
         self.fold: Fold[Any] = Fold(view.projection)
         self.upto = 0
         self.fault = fault
+        self.aside = False
+
+    def begin(self, progress: Progress | None) -> None:
+        """Have the log as it is now folded by several processes, where that can be done."""
+        view, head = self.view, self.log.head()
+        if self.fault is not None or not lay_aside(view, self.log, head, progress):
+            return
+
+        def before(key: str) -> Any:
+            stored = view.store.staged_state(view.format, key)
+            return None if stored is None else view.format.state(stored)
+
+        self.fold, self.upto, self.aside = Fold(view.projection, before), head, True
+
+    def put(self) -> None:
+        """Put its rows in place of the stored ones, within `writing`."""
+        view, fold = self.view, self.fold
+        if not self.aside:
+            view.store.replace(view.format, view.format.rows(fold), self.mark)
+            return
+        view.store.replace_by_stage(view.format, self.mark)
+        gone = [key for key, state in fold.states.items() if state is None]
+        view.store.save(view.format, view.format.rows(fold), gone, self.mark)
 
     def to(self, position: int, progress: Progress | None = None) -> None:
         """Fold on to a position, or to the event before one that cannot be folded."""
@@ -107,7 +135,7 @@ def _swap(
             return False
         if live is not None:
             green.to(min(live.position, log.head()))
-        view.store.replace(view.format, view.format.rows(green.fold), green.mark)
+        green.put()
     return True
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from statelog.domain.event import Recorded
 from statelog.infrastructure.json_types import reader_of
-from statelog.infrastructure.json_values import dump_ordered, parse
+from statelog.infrastructure.json_values import dump_ordered, dump_seen, parse
 from statelog.projections.projection import Projection
 from statelog.projections.replay import Fault, Fold, shown
 
@@ -68,17 +68,18 @@ class RowFormat(Generic[S]):
         """The row of a state. Raises `Unrenderable`."""
         try:
             seen = shown(self.projection, key, state)
-            text = None if seen is None else dump_ordered(seen).decode()
+            data, plain = (None, True) if seen is None else dump_seen(seen)
+            values = self._values(seen if plain else parse(data or b""))
+            text = None if data is None else data.decode()
             kept = (dump_ordered(state).decode(),) if self.keeps_state else ()
-            return (key, *self._values(text), text, *kept, position)
+            return (key, *values, text, *kept, position)
         except Exception as error:
             raise Unrenderable(key, error) from error
 
-    def _values(self, text: str | None) -> list[Any]:
+    def _values(self, document: Any) -> list[Any]:
         columns = self.projection.columns.values()
-        if text is None or not columns:
+        if document is None:
             return [None] * len(columns)
-        document = parse(text)
         return [_scalar(column(document)) for column in columns]
 
     def rows(self, fold: Fold[S]) -> Iterator[Row]:

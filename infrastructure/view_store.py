@@ -19,6 +19,8 @@ from statelog.infrastructure.view_file import in_memory, open_file, read_file, r
 from statelog.infrastructure.view_rows import POSITIONS, Row, RowFormat
 
 PAGE = 100
+_STAGE = '"rows-aside"'
+"""No view can have this name, which would hide it."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +188,36 @@ class ViewStore:
 
     def replace(self, view: RowFormat[Any], rows: Iterable[Row], mark: Mark) -> None:
         """Put rows in place of all there are; call it within `writing`."""
-        columns = ", ".join(f'"{column}"' for column in view.columns[1:])
         self._db.execute(f'DROP TABLE IF EXISTS "{view.name}"')
-        # No types: every column keeps numbers as numbers and text as text.
-        self._db.execute(f'CREATE TABLE "{view.name}" (key TEXT PRIMARY KEY, {columns})')
+        self._db.execute(_create(view, f'TABLE "{view.name}"'))
         self._db.executemany(_insert(view), rows)
         self._move(view.name, mark)
+
+    def stage(self, view: RowFormat[Any], batches: Iterable[Iterable[Row]]) -> None:
+        """Lay rows aside, where nobody else sees them and nothing is left when this process ends.
+
+        They take the place of those that were laid aside before, of whatever view.
+        """
+        with reporting(self.path):
+            self.unstage()
+            self._db.execute(_create(view, f"TEMP TABLE {_STAGE}"))
+            for rows in batches:
+                self._db.executemany(_insert(view, _STAGE), rows)
+
+    def staged_state(self, view: RowFormat[Any], key: str) -> str | None:
+        """The state of a row that was laid aside, as `RowFormat.state` reads it."""
+        found = self._all(f'SELECT "{view.state_column}" FROM temp.{_STAGE} WHERE key = ?', key)
+        return found[0][0] if found else None
+
+    def replace_by_stage(self, view: RowFormat[Any], mark: Mark) -> None:
+        """Put the rows that were laid aside in place of all there are, within `writing`."""
+        self.replace(view, (), mark)
+        self._db.execute(f'INSERT INTO main."{view.name}" SELECT * FROM temp.{_STAGE}')
+
+    def unstage(self) -> None:
+        """Forget what was laid aside."""
+        with reporting(self.path):
+            self._db.execute(f"DROP TABLE IF EXISTS temp.{_STAGE}")
 
     def _move(self, name: str, mark: Mark) -> None:
         self._db.execute(
@@ -200,8 +226,16 @@ class ViewStore:
         )
 
 
-def _insert(view: RowFormat[Any]) -> str:
-    return f'INSERT INTO "{view.name}" VALUES ({",".join("?" * len(view.columns))})'
+def _create(view: RowFormat[Any], table: str) -> str:
+    """No types: every column keeps numbers as numbers and text as text."""
+    columns = ", ".join(f'"{column}"' for column in view.columns[1:])
+    return f"CREATE {table} (key TEXT PRIMARY KEY, {columns})"
+
+
+def _insert(view: RowFormat[Any], table: str | None = None) -> str:
+    marks = ",".join("?" * len(view.columns))
+    name = f'"{view.name}"' if table is None else f"temp.{table}"
+    return f"INSERT INTO {name} VALUES ({marks})"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

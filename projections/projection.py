@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -26,7 +26,8 @@ class Projection(Generic[S]):
     values of the document kept beside it as SQL columns. Raise `version` whenever the meaning
     changes: the view is then rebuilt. `below(key)` names the streams that hold every event of a
     row by their prefix, so that one row of the past is folded from them alone; without it, or
-    where it answers None, the whole log is looked through.
+    where it answers None, the whole log is looked through. `together(state, events)` answers what
+    `evolve` would after all these events of one row, for states that are costly to copy for each.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Projection(Generic[S]):
     show: Callable[[str, S], Document | None] | None = field(default=None, kw_only=True)
     columns: Mapping[str, Column] = field(default_factory=dict, kw_only=True)
     below: Callable[[str], str | None] = field(default=lambda key: None, kw_only=True)
+    together: Callable[[S, Sequence[Recorded]], S | None] | None = field(default=None, kw_only=True)
 
     @cached_property
     def names(self) -> frozenset[str]:

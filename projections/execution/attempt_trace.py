@@ -14,7 +14,7 @@ from statelog.projections.execution.event_types import STEP_EVENTS
 from statelog.projections.execution.imported_times import NONE, Times, happened_at, times_of
 from statelog.projections.execution.step_trace import StepTrace, fold_step
 
-_UNTOUCHED = StepTrace()
+UNTOUCHED = StepTrace()
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,6 @@ def fold_attempt(trace: AttemptTrace, event: Event, at: int) -> AttemptTrace:
         return trace if trace.report is not None else changed(trace, report=event.report)
     if isinstance(event, STEP_EVENTS):
         happened = happened_at(trace.times, event, at)
-        step = fold_step(trace.steps.get(event.step_id) or _UNTOUCHED, event, happened)
+        step = fold_step(trace.steps.get(event.step_id) or UNTOUCHED, event, happened)
         return changed(trace, steps=trace.steps.set(event.step_id, step))
     return trace

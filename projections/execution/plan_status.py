@@ -16,17 +16,22 @@ from statelog.domain.execution.attempt_events import Closed, Started
 from statelog.domain.execution.execution_ids import order_key
 from statelog.domain.execution.imported import UNCORRELATED, shown_order
 from statelog.domain.execution.slot import GaveUp, Released
+from statelog.domain.pmap import PMap
 from statelog.domain.times import iso
-from statelog.projections.execution.attempt_trace import AttemptTrace, fold_attempt
-from statelog.projections.execution.event_types import ATTEMPT_EVENTS
+from statelog.projections.execution.attempt_trace import UNTOUCHED, AttemptTrace, fold_attempt
+from statelog.projections.execution.event_types import ATTEMPT_EVENTS, STEP_EVENTS
+from statelog.projections.execution.imported_times import happened_at
 from statelog.projections.execution.snapshot import (
     attempt_entry,
     scope_of,
     step_entries,
     uncorrelated_entries,
 )
+from statelog.projections.execution.step_trace import StepTrace, fold_step
 from statelog.projections.execution.streams import attempt_of, plan_of, stream_of
 from statelog.projections.projection import Document, Projection
+
+_STEPS: Final = frozenset(event.stored_name for event in STEP_EVENTS)
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,31 @@ def _with(state: Status, trace: AttemptTrace, at: int) -> Status:
     return changed(state, shown=trace, unobserved=above, updated=at)
 
 
+def together(state: Status, events: Iterable[Recorded]) -> Status:
+    """The state after these events, with one copy of an attempt's steps instead of one for each."""
+    at, steps = None, _steps(state)
+    for recorded in events:
+        shown = state.shown
+        if shown and recorded.name in _STEPS and attempt_of(recorded) == shown.execution_id:
+            event: Any = recorded.event
+            at = recorded.time
+            before = steps.get(event.step_id) or UNTOUCHED
+            steps[event.step_id] = fold_step(before, event, happened_at(shown.times, event, at))
+            continue
+        if at is not None:
+            state, at = changed(state, updated=at), None
+        state = evolve(state, recorded)
+        if shown is None or (state.shown and state.shown.execution_id != shown.execution_id):
+            steps = _steps(state)
+    if state.shown is not None:
+        state = changed(state, shown=changed(state.shown, steps=PMap(steps)))
+    return state if at is None else changed(state, updated=at)
+
+
+def _steps(state: Status) -> dict[str, StepTrace]:
+    return {} if state.shown is None else dict(state.shown.steps)
+
+
 def show(plan_id: str, state: Status) -> dict[str, Any] | None:
     """The snapshot (7.2), with `pending`: None, or which execution's result and why.
 
@@ -123,6 +153,7 @@ plan_status: Final = Projection(
     below=stream_of,
     events=(*ATTEMPT_EVENTS, GaveUp, Released),
     show=show,
+    together=together,
     columns={
         "realm": lambda document: document["realm"],
         "execution_id": _of_attempt("execution_id"),

@@ -209,7 +209,7 @@ def running_step(report: Mapping[str, Any]) -> str | None:
 
 def _map(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     inner = value.get(key)
-    return inner if isinstance(inner, Mapping) else {}
+    return inner if type(inner) is dict or isinstance(inner, Mapping) else {}
 
 
 def _texts(value: Any) -> list[str]:
