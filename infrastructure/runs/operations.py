@@ -49,7 +49,7 @@ class Unprepared:
 
 @dataclass(frozen=True)
 class Left:
-    """The preparation was abandoned because the supervisor leaves or the run fails."""
+    """It was abandoned because the supervisor leaves, a preparation also because the run fails."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ Found = Prepared | Unprepared | Left | Looked | Missed
 class Operations:
     """The outside of one run. `runtimes` are those that are built, by the ids of the request.
 
-    `sources` are the workspaces of activities that were kept from another run.
+    `sources` are the workspaces of activities that were kept from another run. `leave` says that
+    nothing more is to be started, `stopped` that whoever supervises leaves the run as it is.
     """
 
     request: RunRequest
@@ -83,6 +84,7 @@ class Operations:
     runtimes: Mapping[str, Runtime]
     sources: Mapping[str, Path]
     leave: Callable[[], bool]
+    stopped: Callable[[], bool] = lambda: False
 
     @property
     def folder(self) -> RunFolder:
@@ -114,6 +116,8 @@ class Operations:
         """Hand the command to its runtime."""
         try:
             return self._completed(self.runtimes[ready.runtime_id].start(ready))
+        except Abandoned:
+            return Left()
         except (RuntimeFailure, OSError) as error:
             return Missed(str(error))
 
@@ -122,6 +126,8 @@ class Operations:
         try:
             runtime = self._runtime(runtime_id)
             return self._completed(runtime.inspect(self.ref(placed.activity_id)))
+        except Abandoned:
+            return Left()
         except (RuntimeFailure, OSError) as error:
             return Missed(str(error))
 
@@ -130,6 +136,8 @@ class Operations:
         try:
             runtime = self._runtime(runtime_id)
             return self._completed(runtime.stop(self.ref(placed.activity_id)))
+        except Abandoned:
+            return Left()
         except (RuntimeFailure, OSError) as error:
             return Missed(str(error), stopping=True)
 
@@ -139,11 +147,13 @@ class Operations:
         return self.runtimes[runtime_id]
 
     def _completed(self, found: Observation) -> Looked:
+        """With the outputs that are there. Raises `Abandoned` when this is to leave meanwhile."""
         if found.seen is not Seen.COMPLETED:
             return Looked(found)
         activity_id = found.ref.activity_id
         paths = expected(self._activity(activity_id).metadata)
-        return Looked(found, observe(self.folder.workspace(activity_id), paths))
+        workspace = self.folder.workspace(activity_id)
+        return Looked(found, observe(workspace, paths, self.stopped))
 
     def _activity(self, activity_id: str) -> Activity:
         return next(each for each in self.request.workflow.activities if each.id == activity_id)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from statelog.domain.errors import Invalid
+from statelog.infrastructure.runs.workspaces import Abandoned
 
 EXPECTED = "expectedOutputs"
+_CHUNK = 1024 * 1024
+
+Leave = Callable[[], bool]
+"""Whether whoever looks was asked to leave; asked again and again, as outputs may be huge."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,11 @@ def expected(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def observe(workspace: Path, paths: Sequence[str]) -> Observed:
+def observe(workspace: Path, paths: Sequence[str], leave: Leave = lambda: False) -> Observed:
     """Look for each path, and add up what is there. What lies outside counts as missing.
 
     A directory's checksum is that of the relative path and checksum of each file below, by path.
-    Raises `OSError` when what is there cannot be read.
+    Raises `OSError` when what is there cannot be read, `Abandoned` when `leave` says so.
     """
     outputs: list[Mapping[str, Any]] = []
     missing = []
@@ -54,7 +59,7 @@ def observe(workspace: Path, paths: Sequence[str]) -> Observed:
         if found is None:
             missing.append(path)
         else:
-            outputs.append({"path": path, **_sum(found)})
+            outputs.append({"path": path, **_sum(found, leave)})
     return Observed(tuple(outputs), tuple(missing))
 
 
@@ -74,12 +79,12 @@ def _found(workspace: Path, path: str) -> Path | None:
     return place if place.is_file() or place.is_dir() else None
 
 
-def _sum(place: Path) -> dict[str, Any]:
+def _sum(place: Path, leave: Leave) -> dict[str, Any]:
     if place.is_file():
-        return {"kind": "file", "bytes": place.stat().st_size, "sha256": checksum(place)}
+        return {"kind": "file", "bytes": place.stat().st_size, "sha256": checksum(place, leave)}
     whole, size = sha256(), 0
     for name, file in sorted(_files(place)):
-        whole.update(os.fsencode(name) + b"\0" + checksum(file).encode() + b"\n")
+        whole.update(os.fsencode(name) + b"\0" + checksum(file, leave).encode() + b"\n")
         size += file.stat().st_size
     return {"kind": "directory", "bytes": size, "sha256": whole.hexdigest()}
 
@@ -92,7 +97,12 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
                 yield str(file.relative_to(folder)), file
 
 
-def checksum(path: Path) -> str:
-    """SHA-256 of a file's content, in hex."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
+def checksum(path: Path, leave: Leave = lambda: False) -> str:
+    """SHA-256 of a file's content, in hex. Raises `OSError`, `Abandoned` when `leave` says so."""
+    found = sha256()
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_CHUNK):
+            if leave():
+                raise Abandoned("asked to leave while an output was added up")
+            found.update(data)
+    return found.hexdigest()

@@ -75,7 +75,8 @@ def supervise(
             return journal.commit(change, actor=actor).loaded[0]
         sources = kept_workspaces(journal, work_root, loaded.state)
         supervisor = Supervisor(journal, loaded, request, actor, stop, because=because)
-        outside = Operations(request, work_root, runtimes, sources, supervisor.leaves)
+        leaving = (supervisor.leaves, stop.is_set)
+        outside = Operations(request, work_root, runtimes, sources, *leaving)
         return supervisor.run(outside)
 
 

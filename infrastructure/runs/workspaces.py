@@ -52,13 +52,12 @@ def synchronise(
     crash. Raises `WorkspaceError` naming the path: another content, or another kind of thing at
     the same path, a link that leads out; `Abandoned` when `leave` says so.
     """
-    begun, filling = time.time(), _Filling(source, target, spare)
+    begun, filling = time.time(), _Filling(source, target, spare, leave)
     if not source.is_dir() or source.is_symlink():
         raise WorkspaceError(f"the workspace {source.name!r} of a producer is gone")
     try:
         for relative, status in _below(source):
-            if leave():
-                raise Abandoned("asked to leave while a workspace was filled")
+            filling.stay()
             filling.bring(relative, status)
     except OSError as error:
         why = error.strerror or str(error)
@@ -94,10 +93,16 @@ class _Filling:
     source: Path
     target: Path
     spare: Path
+    leave: Callable[[], bool]
     bytes: int = 0
     logical_bytes: int = 0
     files: int = 0
     skipped: int = 0
+
+    def stay(self) -> None:
+        """Raises `Abandoned` when this is to leave; asked for each piece, as files may be huge."""
+        if self.leave():
+            raise Abandoned("asked to leave while a workspace was filled")
 
     def bring(self, relative: str, status: os.stat_result) -> None:
         there = _status(self.target / relative)
@@ -135,10 +140,10 @@ class _Filling:
         source, target = self.source / relative, self.target / relative
         self.logical_bytes += status.st_size
         if there is None:
-            _copy(source, target, status, self.spare)
+            _copy(source, target, status, self.spare, self.stay)
             self.bytes += status.st_size
             self.files += 1
-        elif not (stat.S_ISREG(there.st_mode) and _same(source, target, status, there)):
+        elif not (_alike(status, there) and _same(source, target, self.stay)):
             raise _conflict(relative)
 
 
@@ -165,7 +170,13 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
-def _copy(source: Path, target: Path, status: os.stat_result, spare: Path) -> None:
+def _copy(
+    source: Path,
+    target: Path,
+    status: os.stat_result,
+    spare: Path,
+    stay: Callable[[], None],
+) -> None:
     """Copy a file aside and move it into its place, with its mode and its time."""
     spare.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = spare / "transfer.tmp"
@@ -174,6 +185,7 @@ def _copy(source: Path, target: Path, status: os.stat_result, spare: Path) -> No
         writing = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             while data := os.read(reading, _CHUNK):
+                stay()
                 while data:
                     data = data[os.write(writing, data) :]
             os.fchmod(writing, stat.S_IMODE(status.st_mode) & 0o777)
@@ -187,12 +199,15 @@ def _copy(source: Path, target: Path, status: os.stat_result, spare: Path) -> No
             temporary.unlink(missing_ok=True)
 
 
-def _same(one: Path, other: Path, status: os.stat_result, there: os.stat_result) -> bool:
-    if status.st_size != there.st_size:
-        return False
+def _alike(status: os.stat_result, there: os.stat_result) -> bool:
+    return stat.S_ISREG(there.st_mode) and status.st_size == there.st_size
+
+
+def _same(one: Path, other: Path, stay: Callable[[], None]) -> bool:
     left, right = _open(one), _open(other)
     try:
         while True:
+            stay()
             data = os.read(left, _CHUNK)
             if data != _exactly(right, len(data)):
                 return False

@@ -24,6 +24,7 @@ from statelog.domain.runs.task import TaskStatus
 from statelog.domain.workflows.resources import Link, Topology
 from statelog.domain.workflows.workflow import Command, Policy
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.runs.folders import RunFolder
 from statelog.infrastructure.runs.handles.port import (
     Observation,
     Ref,
@@ -91,6 +92,12 @@ def in_background(lab: Lab, asked, stop: threading.Event | None = None):
     thread = threading.Thread(target=lambda: result.append(lab.supervise(asked, stop)))
     thread.start()
     return thread, result
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether this process has the file open."""
+    links = Path("/proc/self/fd").iterdir()
+    return any(os.path.realpath(link) == os.path.realpath(path) for link in links)
 
 
 def another(lab: Lab, decision, **given):
@@ -563,6 +570,24 @@ def test_two_supervisors_are_never_at_one_run(lab: Lab):
     assert {run.status for run in runs} == {RunStatus.COMPLETED}
     assert lab.names().count("runs.handle.starting") == 4
     assert {lab.file(f"a{n}", "times").read_text() for n in range(4)} == {"x\n"}
+
+
+def test_a_supervisor_is_stopped_while_it_adds_up_an_output(lab: Lab):
+    """However large that is: the next one adds it up anew."""
+    big = activity("a", "truncate -s 4T big", metadata={"expectedOutputs": ["big"]})
+    asked = lab.request([big])
+    lab.begin(asked)
+    thread, _ = in_background(lab, asked)
+    big_file = RunFolder(lab.work_root, lab.run_id).workspace("a") / "big"
+    try:
+        soon(lambda: is_open_here(big_file))
+    finally:
+        lab.stop.set()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert lab.state().tasks["a"].status not in (DONE, FAILED)
+    os.truncate(big_file, 3)
+    assert lab.supervise(asked, threading.Event()).status is RunStatus.COMPLETED
 
 
 def test_a_supervisor_that_waits_for_another_can_be_stopped(lab: Lab):

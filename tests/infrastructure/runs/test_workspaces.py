@@ -155,7 +155,7 @@ def test_it_can_be_asked_to_leave(two: Two):
     """Between two files."""
     for name in "abc":
         (two.source / name).write_text(name)
-    asked = iter([False, True])
+    asked = iter([False, False, True])
     with pytest.raises(Abandoned):
         two.bring(leave=lambda: next(asked))
     assert [path.name for path in two.target.iterdir()] == ["a"]
@@ -198,6 +198,37 @@ def test_outputs_inside_are_summed_and_others_are_missing(tmp_path: Path):
     assert [each["path"] for each in found.outputs] == ["f", "in"]
     assert found.outputs[0]["sha256"] == found.outputs[1]["sha256"]
     assert found.missing == ("out", "loop", "pipe", "none/deep")
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["to copy", "to compare"])
+def test_a_large_file_can_be_left_in_the_middle(two: Two, there: bool):
+    """And what was begun of it is not there, neither in its place nor beside it."""
+    for folder in (two.source, two.target)[: 1 + there]:
+        (folder / "big").touch()
+        os.truncate(folder / "big", 64 * 1024 * 1024)
+    asked = 0
+
+    def leave() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 5
+
+    with pytest.raises(Abandoned):
+        two.bring(leave=leave)
+    assert asked == 6
+    assert (two.target / "big").exists() == there
+    assert not (two.spare.exists() and os.listdir(two.spare))
+
+
+def test_adding_up_a_large_output_can_be_left(tmp_path: Path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "big").touch()
+    os.truncate(tmp_path / "d" / "big", 64 * 1024 * 1024)
+    answers = iter((False, False, True) * 2)
+    for path in ("d", "d/big"):
+        with pytest.raises(Abandoned):
+            observe(tmp_path, [path], lambda: next(answers))
+    assert list(answers) == []
 
 
 @pytest.mark.parametrize("given", ["f", [1], ["/f"], ["../f"], [""], [{}], [{"path": 3}]])
