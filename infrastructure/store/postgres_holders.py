@@ -54,6 +54,7 @@ _BACK: Final = "UPDATE holders SET missing_since = NULL WHERE id = %s AND about 
 _LEAVE: Final = "DELETE FROM holders WHERE id = %s AND about = %s"
 _SWEEP: Final = f"DELETE FROM holders WHERE id = %s AND about = %s AND NOT {_HELD}"
 _TAKE: Final = "SELECT pg_advisory_lock(%s)"
+_LET_GO: Final = "SELECT pg_advisory_unlock(%s)"
 _TRY: Final = "SELECT pg_try_advisory_lock(%s)"
 
 
@@ -105,6 +106,7 @@ class SessionHolder(Holder):
         if db is not None:
             with suppress(psycopg.Error):
                 db.execute(_LEAVE, (self.id, self._about))
+                db.execute(_LET_GO, (self._key,))
             db.close()
 
     def _watch(self) -> None:
@@ -167,7 +169,11 @@ class SessionHolders(Holders):
         db = connections.session("SET lock_timeout = 0")
         try:
             ((got,),) = db.execute(_TAKE if wait else _TRY, (connections.key(id),)).fetchall()
-            if got is False or (not wait and self._comes_back(id)):
+            if got is False:
+                connections.end(db)
+                return None
+            if not wait and self._comes_back(id):
+                db.execute(_LET_GO, (connections.key(id),))
                 connections.end(db)
                 return None
             db.execute(_ENTER, (id, about))

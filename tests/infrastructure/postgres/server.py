@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,17 @@ class Server:
         """End a process of this server without a warning, as the kernel short of memory would."""
         assert (self.folder / "data").stat().st_uid == Path(f"/proc/{pid}").stat().st_uid
         os.kill(pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until it answers again."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.admin().close()
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
 
     def remove(self) -> None:
         """Leave nothing of it."""
