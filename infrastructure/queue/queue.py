@@ -129,10 +129,11 @@ class Queue:
 
         The version of each is the lease: it is what `complete`, `fail` and `renew` compare. A job
         that another owner was faster with is left to them, and so are those of `besides`.
+        A clock that was set back makes nobody wait for what the log has reached.
         """
         with self._following.board() as board:
-            now = self.journal.clock()
-            ends = now + _us(seconds)
+            clock = self.journal.clock()
+            now, ends = max(clock, board.reached), clock + _us(seconds)
             with closing(board.due(now, categories, without)) as due:
                 wanted = (job_id for job_id in due if job_id not in besides)
                 asked = (self._asked(board, job_id, owner, now, ends) for job_id in wanted)

@@ -28,6 +28,7 @@ CONCURRENCY: Final = 8
 POLL_S: Final = 0.5
 
 _SHOWN: Final = 500
+_UNTOLD: Final = "how it ended is not recorded"
 _LEVELS: Final = {
     Outcome.COMPLETED: logging.INFO,
     Outcome.RETURNED: logging.INFO,
@@ -204,8 +205,11 @@ class JobWorker:
         try:
             outcome, error = task.carry_out(lambda: self._handle(work))
             self._tell(Done(work.job_id, work.event_type, work.attempt, outcome, error))
+        except (StoreError, OutcomeUnknown) as error:
+            why = escaped(str(error))[:_SHOWN]
+            log.error("job %s: %s; its lease runs out (%s)", work.job_id, _UNTOLD, why)
         except Exception:
-            log.exception("job %s: how it ended is not recorded; its lease runs out", work.job_id)
+            log.exception("job %s: %s; its lease runs out", work.job_id, _UNTOLD)
         finally:
             with self._changed:
                 del self._tasks[task.job_id]

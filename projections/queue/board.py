@@ -50,12 +50,15 @@ class Board:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
+        self.reached = 0
+        """The time that the log has reached: it never goes back, as a clock may that is set."""
         self._ready: dict[str, list[Waiting]] = {}
         self._later: list[Ending] = []
         self._leases: list[Ending] = []
 
     def note(self, recorded: Recorded) -> None:
         """Fold an event of a job in. Raises `Unreadable`; the job is then unknown."""
+        self.reached = max(self.reached, recorded.time)
         job_id = job_of(recorded.stream)
         if job_id is None:
             return

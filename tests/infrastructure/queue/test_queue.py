@@ -87,6 +87,21 @@ def test_jobs_without_a_key_have_ids_of_their_own(queue: Queue):
         queue.get("nobodys")
 
 
+def test_a_clock_that_is_set_back_keeps_nobody_waiting(queue: Queue):
+    """What was available stays so; a lease runs from the clock, and the future is the future."""
+    now = queue.journal.clock()
+    published = publish(queue)
+    publish(queue, available_at=now + 60 * SECOND)
+    earlier = wait(queue, -3600)
+    leased = queue.lease("alice", limit=2)
+    assert ids(leased) == [published]
+    assert leased[0].state.lease_expires_at == earlier + 30 * SECOND
+    assert queue.sweep() == []
+    wait(queue, 31)
+    assert ids(queue.sweep()) == [published]
+    assert ids(queue.lease("bob", limit=2)) == [published]
+
+
 def test_leases_go_by_priority_then_availability_then_age(queue: Queue):
     """And the future is not leased; planning case 48."""
     now = queue.journal.clock()
