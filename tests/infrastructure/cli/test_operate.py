@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from statelog.domain.errors import StoreError
+from statelog.infrastructure.bell import SUFFIX
 from statelog.infrastructure.execution.plans import Plans
 from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
@@ -362,11 +363,19 @@ def test_watching_a_plan_in_a_pipe_ends_when_it_is_done(desk: Desk):
     assert desk("plan", "watch", "--until-done").code == 2
 
 
+def listening(desk: Desk) -> None:
+    """Wait until somebody follows the store; where it begins is settled then."""
+    bells, deadline = Path(f"{desk.store}{SUFFIX}"), time.monotonic() + 60
+    while not (bells.is_dir() and any(bells.iterdir())):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_watching_all_plans_as_json_until_ctrl_c(desk: Desk):
     """130; every line says which plan, step and event."""
     desk("plan", "save", plan_file(desk, "p"))
     watching = desk.start("plan", "watch", "--json")
-    time.sleep(1)
+    listening(desk)
     desk("run", plan_file(desk, "q"), "-q")
     assert watching.stdout is not None
     lines = []
