@@ -16,11 +16,14 @@ from time import monotonic
 from tests.bench import (
     appending,
     auditing,
+    chart,
     crowd,
     exploring,
     growing,
     planning,
+    rebuilding,
     replaying,
+    sizes,
     stepping,
     syncs,
     takeover,
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         about = facts(folder)
         print("\n".join(f"{name + ':':15} {value}" for name, value in about.items()), flush=True)
         start = monotonic()
-        lines = _measured(folder, quick=given.quick)
+        lines, points = _measured(folder, quick=given.quick)
     print("measuring planning ...", file=sys.stderr, flush=True)
     plans = planning.measure(quick=given.quick)
     growth = planning.growth(quick=given.quick)
@@ -57,8 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "lines": list(map(asdict, lines)),
             "plans": list(map(asdict, plans)),
             "growth": list(map(asdict, growth)),
+            "sizes": points,
         }
         given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if given.chart:
+        given.chart.parent.mkdir(parents=True, exist_ok=True)
+        given.chart.write_text(chart.growth(points, sizes.LIMIT), encoding="utf-8")
     return 1 if missed and not given.quick else 0
 
 
@@ -70,13 +77,21 @@ def _parser() -> argparse.ArgumentParser:
         help="fewer rounds; a missed goal is printed but does not fail, for shared machines drift",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw growth there, as SVG")
     return parser
 
 
-def _measured(folder: Path, *, quick: bool) -> list[Line]:
+def _measured(folder: Path, *, quick: bool) -> tuple[list[Line], sizes.Points]:
+    points: sizes.Points = {}
+
+    def grown() -> list[Line]:
+        lines, found = sizes.measure(folder, Effort(5, 3) if quick else Effort(15, 30), quick=quick)
+        points.update(found)
+        return lines
+
     tasks: list[tuple[str, Callable[[], list[Line]]]] = [
-        ("B2", lambda: replaying.measure(folder, Effort(5, 15) if quick else Effort(25, 60))),
-        ("B3", lambda: appending.measure(folder, Effort(9, 20) if quick else Effort(45, 90))),
+        ("B2", lambda: replaying.measure(folder, Effort(5, 5) if quick else Effort(25, 60))),
+        ("B3", lambda: appending.measure(folder, Effort(9, 8) if quick else Effort(45, 90))),
         (
             "B4",
             lambda: crowd.measure(
@@ -85,28 +100,35 @@ def _measured(folder: Path, *, quick: bool) -> list[Line]:
         ),
         (
             "B6",
-            lambda: stepping.measure(folder, Effort(3, 20) if quick else Effort(15, 150), CACHE),
+            lambda: stepping.measure(folder, Effort(3, 10) if quick else Effort(15, 150), CACHE),
         ),
         ("syncs", lambda: [syncs.measure(folder)]),
         (
             "growth",
             lambda: [
-                growing.measure(folder, Effort(3, 20) if quick else Effort(5, 120), quick=quick)
+                growing.measure(folder, Effort(3, 10) if quick else Effort(5, 120), quick=quick)
             ],
         ),
         (
             "takeover",
-            lambda: [takeover.measure(folder, Effort(3, 15) if quick else Effort(9, 60))],
+            lambda: [takeover.measure(folder, Effort(3, 10) if quick else Effort(9, 60))],
         ),
         ("audit", lambda: [auditing.measure(folder, quick=quick)]),
         ("explore", lambda: [exploring.measure(quick=quick)]),
+        (
+            "B5",
+            lambda: rebuilding.measure(
+                folder, Effort(1, 5, least=1) if quick else Effort(5, 90), quick=quick
+            ),
+        ),
+        ("B9", grown),
         ("live", lambda: waking.measure(folder, quick=quick)),
     ]
     lines = []
     for name, task in tasks:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         lines += task()
-    return lines
+    return lines, points
 
 
 @contextmanager

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 from tests.bench import (
     appending,
     auditing,
+    chart,
     exploring,
     growing,
+    rebuilding,
     replaying,
+    sizes,
     stepping,
     syncs,
     takeover,
@@ -89,6 +93,37 @@ def test_a_wait_ends_with_the_first_look_that_has_the_position():
     assert list(waking._waits(committed, stamps)) == [2.0, 10.0, 1.0, 0.0]
 
 
+def test_the_picture_has_a_line_for_each_work_and_a_point_for_each_size():
+    """It is well-formed, and what costs more is drawn higher."""
+    points = {"an <append>": {10: 1.0, 1000: 1.5}, "a load": {10: 1.0, 100: 1.0, 1000: 1.0}}
+    root = ElementTree.fromstring(chart.growth(points, 1.2))
+    space = "{http://www.w3.org/2000/svg}"
+    lines = [line.get("points", "").split() for line in root.iter(f"{space}polyline")]
+    assert [len(line) for line in lines] == [2, 3]
+    assert len(list(root.iter(f"{space}circle"))) == 5
+    ends = [tuple(map(float, line[-1].split(","))) for line in lines]
+    assert ends[0][0] == ends[1][0]
+    assert ends[0][1] < ends[1][1]
+
+
+def test_the_page_about_speed_shows_growth():
+    """The picture is one that the benchmark drew: it has a line for each row of B9."""
+    picture = PAGE.parents[1] / "images" / "growth.svg"
+    assert "../images/growth.svg" in PAGE.read_text(encoding="utf-8")
+    text = picture.read_text(encoding="utf-8")
+    assert all(work in text for work in sizes.WORKS)
+    assert f"goal: at most {sizes.LIMIT}" in text
+
+
+def test_the_baseline_of_a_rebuild_shows_the_steps_that_the_view_shows(tmp_path):
+    """Whatever it leaves out, it folds the same events to the same steps."""
+    store = tmp_path / "log.db"
+    auditing.fill(store, 1)
+    rebuilding._ours(store, tmp_path / "log.db.statelog")
+    rebuilding._raw(store, tmp_path / "log.db.raw")
+    rebuilding._compare(store)
+
+
 def test_the_page_about_speed_has_the_rows_that_are_printed():
     """Its table is what `make bench` printed: the same rows, in the same order, and goals."""
     text = PAGE.read_text(encoding="utf-8")
@@ -110,6 +145,10 @@ def test_the_page_about_speed_has_the_rows_that_are_printed():
         ("takeover", takeover.WORK, takeover.WANTED),
         ("audit", auditing.WORK, auditing.WANTED),
         ("explore", exploring.WORK, exploring.WANTED),
+        ("B5", rebuilding.WORK, f">= {rebuilding.FASTER} x"),
+        ("B5", rebuilding.WORK, f">= {rebuilding.PEER_FASTER} x"),
+        ("B5", rebuilding.MEMORY_WORK, rebuilding.WANTED),
+        *(("B9", sizes.named(work, auditing.FULL), f"<= {sizes.LIMIT} x") for work in sizes.WORKS),
         ("live", waking.HEARS, "no goal"),
         ("live", waking.SHOWS, "no goal"),
         ("live", waking.IDLES, waking.WANTED),
