@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from math import ceil, floor, log10
 from typing import Any, Final
+
+from statelog.projections.svg import svg_text
 
 Summary = Mapping[str, Any]
 
@@ -28,9 +29,9 @@ def scatter(session_id: str, candidates: Sequence[Summary]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+        f"<title>{svg_text(title)}</title><style>{_STYLE}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text class="title" x="{LEFT}" y="22">{escape(title)}</text>',
+        f'<text class="title" x="{LEFT}" y="22">{svg_text(title)}</text>',
         *plot.axes(),
         *plot.front(),
         *(plot.point(each, algorithms.index(str(each["algorithm"]))) for each in candidates),
@@ -38,6 +39,9 @@ def scatter(session_id: str, candidates: Sequence[Summary]) -> str:
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
+
+
+_LOWEST, _HIGHEST = 1e-290, 1e300
 
 
 class _Plot:
@@ -80,7 +84,7 @@ class _Plot:
         return (
             f'<circle cx="{self._across(_makespan(each))}" cy="{self._up(_cost(each))}" '
             f'r="{radius}" fill="{fill}" stroke="{colour}" stroke-width="1.5">'
-            f"<title>{escape(told)}</title></circle>"
+            f"<title>{svg_text(told)}</title></circle>"
         )
 
     def _across(self, value: float) -> float:
@@ -94,15 +98,20 @@ def _legend(algorithms: Sequence[str]) -> Iterable[str]:
     for at, algorithm in enumerate(algorithms):
         x, colour = LEFT + at * 92, COLOURS[at % len(COLOURS)]
         yield f'<circle cx="{x + 5}" cy="{HEIGHT - 10}" r="4" fill="{colour}"/>'
-        yield f'<text x="{x + 14}" y="{HEIGHT - 6}">{escape(algorithm)}</text>'
+        yield f'<text x="{x + 14}" y="{HEIGHT - 6}">{svg_text(algorithm)}</text>'
 
 
 def _makespan(each: Summary) -> float:
-    return float(each["predicted"].get("makespanSeconds", 0.0))
+    return _drawable(each["predicted"].get("makespanSeconds", 0.0))
 
 
 def _cost(each: Summary) -> float:
-    return float(each["predicted"].get("cost", 0.0))
+    return _drawable(each["predicted"].get("cost", 0.0))
+
+
+def _drawable(value: float) -> float:
+    """A value as far as scales can hold it: they add to it, and divide it into parts."""
+    return min(float(value), _HIGHEST) if value >= _LOWEST else 0.0
 
 
 def _bounds(values: Iterable[float]) -> tuple[float, float]:

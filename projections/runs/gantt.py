@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import floor, log10
 from typing import Any, Final
+
+from statelog.projections.svg import svg_text
 
 Entry = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ def gantt(comparison: Entry) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" role="img">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+        f"<title>{svg_text(title)}</title><style>{_STYLE}</style>",
         f'<rect class="bg" width="{WIDTH}" height="{height}"/>',
         _text(24, 30, title, "title"),
         _text(24, 52, _summary(comparison), "soft"),
@@ -169,6 +170,10 @@ def _tracks(bars: Sequence[Bar]) -> tuple[tuple[Bar, ...], ...]:
     return tuple(map(tuple, tracks))
 
 
+_SHORTEST = 1e-300
+"""Seconds that can be divided into parts; what is shorter is drawn as nothing."""
+
+
 class _Chart:
     """Everything below the legend."""
 
@@ -177,7 +182,8 @@ class _Chart:
         self._makespan = comparison["makespanSeconds"]
         bars = [bar for row in rows for track in row.tracks for bar in track]
         ends = [bar.end for bar in bars] + [value for value in self._makespan.values()]
-        self._last = max(ends, default=0.0) or 1.0
+        last = max(ends, default=0.0)
+        self._last = last if last >= _SHORTEST else 1.0
         self.bottom = TOP + sum(row.height for row in rows)
 
     def lines(self) -> Iterator[str]:
@@ -216,7 +222,7 @@ class _Chart:
         x, end = self._across(bar.start), self._across(bar.end)
         width = max(1.5, round(end - x, 1))
         yield (
-            f'<g><title>{escape(bar.told)}</title><rect class="{bar.look}" x="{x}" y="{y}" '
+            f'<g><title>{svg_text(bar.told)}</title><rect class="{bar.look}" x="{x}" y="{y}" '
             f'width="{width}" height="{BAR}" rx="3"/>'
         )
         label = _cut(bar.name, int((width - 10) / _WIDE))
@@ -237,7 +243,7 @@ class _Chart:
             yield _text(self._across(seen[low]), TOP - (22 if near else 8), low, "soft", "end")
 
     def _across(self, seconds: float) -> float:
-        return round(LEFT + (RIGHT - LEFT) * seconds / self._last, 1)
+        return round(LEFT + (RIGHT - LEFT) * (seconds / self._last), 1)
 
 
 def _step(last: float) -> float:
@@ -259,4 +265,4 @@ def _text(x: float, y: float, text: str, look: str, anchor: str = "start") -> st
     placed = f'x="{x:.1f}" y="{y:.1f}"'
     end = "" if anchor == "start" else f' text-anchor="{anchor}"'
     kind = f' class="{look}"' if look else ""
-    return f"<text{kind} {placed}{end}>{escape(text)}</text>"
+    return f"<text{kind} {placed}{end}>{svg_text(text)}</text>"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from typing import Any
+from xml.etree import ElementTree
+
+import pytest
 
 from statelog.domain.event import Event, Recorded
 from statelog.domain.planning import algorithm_run as run
@@ -120,6 +123,27 @@ def test_a_picture_escapes_what_it_is_given():
     assert "&lt;s&gt;&amp;" in drawn
     assert "<b>" not in drawn
     assert scatter("s", []).count("<circle") == 0
+
+
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1e-300, 3.7, 1e16, 1e308], ids=repr)
+@pytest.mark.parametrize("other", [None, 0.0, 1e308], ids=repr)
+def test_a_picture_has_room_for_every_number(value: float, other: float | None):
+    """Scales add to the largest and divide the smallest; what they cannot hold ends at the edge."""
+    shown = candidates(RUNNING)[0]
+    given = [value] if other is None else [value, other]
+    points = [{**shown, "predicted": {"makespanSeconds": each, "cost": each}} for each in given]
+    drawn = scatter("s", points)
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert drawn.count("<circle") == len(given) + 1
+    assert "nan" not in drawn
+
+
+def test_a_picture_is_xml_whatever_the_names():
+    """Control characters and such are no characters of XML."""
+    drawn = scatter("a\x00\x1b[31m\ufffe\n", candidates(RUNNING))
+    assert ElementTree.fromstring(drawn)[0].text == (
+        "Candidates of session a\\x00\\x1b[31m\\ufffe\\n"
+    )
 
 
 def test_documents_are_plain_json():

@@ -297,6 +297,23 @@ def drawn(events: Sequence[Event]) -> ElementTree.Element:
     return ElementTree.fromstring(gantt(found))
 
 
+@pytest.mark.parametrize("seconds", [0.0, 5e-324, 1e-300, 1e308], ids=repr)
+def test_a_run_of_any_length_is_drawn(seconds: float):
+    """Also one whose names XML cannot hold."""
+    found = shown(run_comparison, simulated(diamond()))
+    assert found is not None
+    entry = {
+        **found["activities"][0],
+        "name": "a\x00\x1b",
+        "startSeconds": {"planned": 0.0, "observed": seconds / 2},
+        "finishSeconds": {"planned": seconds, "observed": seconds},
+    }
+    makespan = {"planned": seconds, "observed": seconds, "delta": 0.0}
+    drawn = gantt({**found, "activities": [entry], "makespanSeconds": makespan})
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert drawn.count("<title>") == 3
+
+
 def bars(root: ElementTree.Element, look: str) -> list[ElementTree.Element]:
     return [
         each
