@@ -14,7 +14,7 @@ LONG, SHORT, LIMIT = 5_000, 500, 1.2
 
 def measure(folder: Path, effort: Effort, *, quick: bool) -> Line:
     """Time a step of the long chain by that of the short one, each in a store of its own."""
-    long, short = (LONG // 4, SHORT // 4) if quick else (LONG, SHORT)
+    long, short = (LONG // 10, SHORT // 10) if quick else (LONG, SHORT)
     other = f"of {short:,}"
     times = interleaved(
         {
