@@ -9,10 +9,14 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from tests.infrastructure.store.counter import child
 
 INSTALL = "install it: sudo apt-get install -y postgresql"
 
@@ -117,3 +121,13 @@ class Server:
     def remove(self) -> None:
         """Leave nothing of it."""
         shutil.rmtree(self.folder)
+
+
+@contextmanager
+def started(code: str, *given: object) -> Iterator[subprocess.Popen[str]]:
+    """A process, killed at the end if it is still there."""
+    with child(code, *given) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from statelog.infrastructure.holders import Holders
 from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.store import postgres_holders
 from statelog.infrastructure.store.postgres_holders import SessionHolders
-from tests.infrastructure.postgres.server import Server
-from tests.infrastructure.store.counter import child
+from tests.infrastructure.postgres.server import Server, started
 
 pytestmark = pytest.mark.servers
 
@@ -44,16 +42,6 @@ def journal(url: str) -> Iterator[Journal]:
 @pytest.fixture
 def holders(journal: Journal) -> Holders:
     return Holders.for_journal(journal)
-
-
-@contextmanager
-def started(code: str, *given: object) -> Iterator[subprocess.Popen[str]]:
-    """A process, killed at the end if it is still there."""
-    with child(code, *given) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def ready(process: subprocess.Popen[str]) -> None:
