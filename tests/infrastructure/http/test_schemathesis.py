@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.amounts import amount
 from tests.domain.runs.bundles import golden
 from tests.infrastructure.http.asking import own
 from tests.infrastructure.http.live import Live, soon
@@ -70,5 +71,5 @@ def test_the_server_is_as_its_document_says(busy: Live, tmp_path: Path):
 def test_the_server_is_as_its_document_says_at_length(busy: Live, tmp_path: Path):
     """The same with every field of every body, and with one request after another."""
     furnish(busy)
-    hold(busy, tmp_path, "--max-examples", "100")
+    hold(busy, tmp_path, "--max-examples", amount("100", "5"))
     assert "Traceback" not in busy.log.read_text()

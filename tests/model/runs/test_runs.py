@@ -7,6 +7,7 @@ import re
 import pytest
 
 from statelog.infrastructure.testing import Violation
+from tests.amounts import amount
 from tests.house.repo import ROOT
 from tests.model.runs.bugs import BUGS, Bug
 from tests.model.runs.checks import NAMES_OF_CLAIMS, STUCK, walk
@@ -32,8 +33,11 @@ def test_a_missing_output_is_a_failure_like_others():
     assert found.fired["the worker misses an output"]
 
 
+WIDER = [Chance(2, 1, 2, 1, 1), Chance(2, 2, 1, 1, 0)]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("chance", [Chance(2, 1, 2, 1, 1), Chance(2, 2, 1, 1, 0)])
+@pytest.mark.parametrize("chance", amount(WIDER, WIDER[:1]))
 def test_wider_worlds(chance: Chance):
     """More goes wrong, some of it twice; half a minute each."""
     assert walk(Model(chance=chance)).complete
