@@ -28,7 +28,6 @@ CONCURRENCY: Final = 8
 POLL_S: Final = 0.5
 
 _SHOWN: Final = 500
-_UNTOLD: Final = "how it ended is not recorded"
 _LEVELS: Final = {
     Outcome.COMPLETED: logging.INFO,
     Outcome.RETURNED: logging.INFO,
@@ -205,11 +204,14 @@ class JobWorker:
         try:
             outcome, error = task.carry_out(lambda: self._handle(work))
             self._tell(Done(work.job_id, work.event_type, work.attempt, outcome, error))
-        except (StoreError, OutcomeUnknown) as error:
-            why = escaped(str(error))[:_SHOWN]
-            log.error("job %s: %s; its lease runs out (%s)", work.job_id, _UNTOLD, why)
-        except Exception:
-            log.exception("job %s: %s; its lease runs out", work.job_id, _UNTOLD)
+        except Exception as error:
+            known = isinstance(error, StoreError | OutcomeUnknown)
+            log.error(
+                "job %s: how it ended is not recorded; its lease runs out (%s)",
+                work.job_id,
+                escaped(str(error))[:_SHOWN],
+                exc_info=None if known else error,
+            )
         finally:
             with self._changed:
                 del self._tasks[task.job_id]

@@ -68,7 +68,8 @@ class Runs:
         recoverable(run_id, self.load(run_id).state)
         first = self._request(run_id)
         if not self._free_for(new_run_id, run_id):
-            raise Refused(f"run {new_run_id!r} is another one", rule="run_id")
+            why = f"{new_run_id!r} is the id of another run; take one that is free"
+            raise Refused(why, rule="run_id")
         request = changed(
             first,
             run=changed(first.run, id=new_run_id, recovers_run_id=run_id),
