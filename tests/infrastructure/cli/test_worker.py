@@ -22,6 +22,7 @@ from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.views import Views
 from statelog.projections.queue import QUEUE_VIEWS
+from tests.amounts import amount
 from tests.infrastructure.cli import trivial_worker
 from tests.infrastructure.cli.desk import Desk, Done, ended
 
@@ -233,7 +234,7 @@ def test_killed_workers_lose_nothing_and_do_nothing_twice_at_once(desk: Desk):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(amount(5, 1)))
 def test_more_workers_are_killed(seed: int, desk: Desk):
     """The same for a minute."""
-    assert killing(desk, 3000, 60.0, seed) > 50
+    assert killing(desk, 3000, amount(60.0, 15.0), seed) > amount(50, 8)

@@ -20,6 +20,7 @@ from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.testing.clock import FakeClock
 from statelog.projections.projection import fold
 from statelog.projections.queue import jobs
+from tests.amounts import amount
 
 SECOND = 1_000_000
 OWNERS = st.sampled_from(["alice", "bob"])
@@ -211,4 +212,7 @@ def test_two_queues_on_one_store_agree_with_a_plain_list(store: str, tmp_path: P
 @pytest.mark.long
 def test_many_more_interleavings():
     """The same for longer, in memory."""
-    run(Two, settings=settings(max_examples=1500, stateful_step_count=60, deadline=None))
+    run(
+        Two,
+        settings=settings(max_examples=amount(1500, 100), stateful_step_count=60, deadline=None),
+    )

@@ -21,6 +21,7 @@ from statelog.infrastructure.journal import Journal
 from statelog.infrastructure.runs.folders import RunFolder
 from statelog.infrastructure.runs.handles import shim
 from statelog.infrastructure.runs.handles.port import RUN_ID, Ref
+from tests.amounts import amount
 from tests.house.repo import ROOT
 from tests.infrastructure.runs.crashing import NAMES, launched
 from tests.infrastructure.runs.lab import FOREVER, Lab, activity
@@ -129,9 +130,9 @@ def test_supervisors_killed_at_random_moments(scene: Scene, seed: int):
 
 @pytest.mark.long
 def test_supervisors_killed_at_random_moments_for_minutes(scene: Scene):
-    """Until two hundred were killed."""
+    """Until two hundred were killed; twenty in the short form."""
     kills, seed = 0, 100
-    while kills < 200:
+    while kills < amount(200, 20):
         scene.run_id = f"run-{uuid4().hex[:12]}"
         seed += 1
         kills += kill_often(scene, seed, 20)
@@ -163,7 +164,7 @@ def test_anything_killed_at_random_moments(scene: Scene, seed: int):
 @pytest.mark.long
 def test_anything_killed_at_random_moments_for_minutes(scene: Scene):
     """Twenty runs."""
-    for seed in range(100, 120):
+    for seed in range(100, amount(120, 102)):
         scene.run_id = f"run-{uuid4().hex[:12]}"
         kill_anything(scene, seed)
 

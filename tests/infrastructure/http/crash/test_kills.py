@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.amounts import amount
 from tests.infrastructure.http.crash.harness import Scene, scene
 
 KILLS = 50
-LONG = 200 if os.environ.get("STATELOG_SHORT") else 1000
+LONG = amount(1000, 100)
 
 
 def kill_at_random(here: Scene, kills: int) -> None:
