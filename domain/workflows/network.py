@@ -17,7 +17,7 @@ def link_seconds(link: Link, size_bytes: float) -> float:
         return link.latency_seconds
     if link.bandwidth_bits_per_second <= 0:
         return 0.0
-    return link.latency_seconds + size_bytes / (link.bandwidth_bits_per_second / 8)
+    return link.latency_seconds + size_bytes * 8 / link.bandwidth_bits_per_second
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Seconds and prices of transfers: one link, and the soonest of all routes."""
 
 from itertools import pairwise, permutations
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,10 @@ def test_a_link_without_bytes_takes_its_latency_and_without_bandwidth_nothing():
     assert link_seconds(link("a", "b", 0.5), -1) == 0.5
     assert link_seconds(link("a", "b", 0.5, megabits=0), 10) == 0
     assert link_seconds(link("a", "b", 0.5, megabits=0), 0) == 0.5
+
+
+def test_the_smallest_bandwidth_there_is_takes_for_ever():
+    assert link_seconds(Link("a", "b", bandwidth_bits_per_second=5e-324), 1) == inf
 
 
 def test_only_a_bidirectional_link_serves_the_way_back():
