@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -189,7 +190,7 @@ def test_a_process_that_is_killed_is_done_without(
 ):
     begun: list[int] = []
 
-    class Doomed(view_parts.subprocess.Popen):  # type: ignore[type-arg]
+    class Doomed(subprocess.Popen[bytes]):
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
             begun.append(self.pid)
@@ -210,7 +211,7 @@ def test_nothing_is_left_beside_the_file(
     """Neither the rows that were laid aside nor a process, also when the caller gives up."""
     begun: list[Any] = []
 
-    class Noted(view_parts.subprocess.Popen):  # type: ignore[type-arg]
+    class Noted(subprocess.Popen[bytes]):
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
             begun.append(self)
