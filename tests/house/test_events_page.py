@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+import statelog.domain.erasure
 import statelog.domain.execution.attempt
 import statelog.domain.execution.plan
 import statelog.domain.execution.slot
