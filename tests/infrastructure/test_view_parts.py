@@ -104,7 +104,7 @@ def alone(journal: Journal, view: Any, path: Path) -> list[tuple[Any, ...]]:
     with Views(journal, [view], path) as views, pytest.MonkeyPatch.context() as patch:
         patch.setattr(view_parts, "LONG", 10**9)
         views.rebuild()
-        return [*rows(path, view.name), *map(str, views.status())]
+        return [*rows(path, view.name), *((str(each),) for each in views.status())]
 
 
 def test_all_views_of_a_log_of_plans_are_the_same_to_the_byte(
