@@ -9,6 +9,7 @@ from typing import Any, Final
 from statelog.domain.errors import Invalid
 from statelog.domain.ids import encode_part
 from statelog.domain.runs.run import REAL, SIMULATION
+from statelog.domain.workflows.checks import check_id
 from statelog.domain.workflows.resources import (
     Profile,
     Resource,
@@ -81,8 +82,8 @@ class RunRequest:
 def checked(request: RunRequest) -> RunRequest:
     """The request, if it may be accepted; whether it can be run is looked at when it is.
 
-    Raises `Invalid` naming the field: an empty id (P10), an unknown mode, a mode or kind that is
-    not built (P19).
+    Raises `Invalid` naming the field: an id that is empty (P10) or too long, an unknown mode,
+    a mode or kind that is not built (P19).
     """
     run = request.run
     _id("run.id", run.id)
@@ -97,8 +98,7 @@ def checked(request: RunRequest) -> RunRequest:
 
 
 def _id(field: str, id: str) -> None:
-    if not id:
-        raise Invalid(field, "must not be empty")
+    check_id(id, field)
     try:
         encode_part(id)
     except Invalid as error:

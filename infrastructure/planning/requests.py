@@ -10,6 +10,7 @@ from statelog.domain.errors import Invalid, Malformed, NotFound
 from statelog.domain.ids import encode_part
 from statelog.domain.planning.problem import Problem, resolve
 from statelog.domain.planning.session import Selection
+from statelog.domain.workflows.checks import LONGEST_ID
 from statelog.domain.workflows.resources import EnvironmentVersion, Scope, Topology
 from statelog.domain.workflows.shape import read
 from statelog.infrastructure.workflows.definitions import Definitions
@@ -21,6 +22,9 @@ IGNORED: Final = frozenset(
     }
 )
 """Fields of a session that are ours to say, whatever a client sends (P4)."""
+
+LONGEST: Final = LONGEST_ID - len("-0123456789ab")
+"""Characters of a session's id: that of a plan which is chosen in it adds some (3.7)."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ def problem_of(definitions: Definitions, request: SessionRequest) -> Problem:
 def _checked_id(id: str) -> None:
     if not id:
         raise Invalid("id", "must not be empty")
+    if len(id) > LONGEST:
+        raise Invalid("id", f"has more than {LONGEST} characters")
     encode_part(id)
 
 

@@ -93,6 +93,7 @@ def test_a_body_that_does_not_decode_names_the_place(change: dict[str, Any], fie
     [
         ({"id": ""}, "id"),
         ({"id": "\ud800"}, "id"),
+        ({"id": "s" * 243}, "id"),
         ({"workflow_version_id": ""}, "workflowVersionId"),
         ({"workflow_version_id": "nothing"}, "workflowVersionId"),
         ({"execution_scope_id": "nothing"}, "executionScopeId"),
@@ -116,6 +117,15 @@ def test_a_request_that_breaks_a_rule_names_the_field(lab: Lab, change: dict[str
     assert not isinstance(raised.value, Malformed)
     assert lab.journal.head() == before
     assert lab.journal.refusals() == []
+
+
+def test_the_longest_id_can_be_chosen_from(lab: Lab):
+    """The id of the plan begins with it, and has its own limit."""
+    id = "s" * 242
+    lab.create(id, "heft")
+    lab.work()
+    candidate = lab.sessions.candidates(id)[0]["id"]
+    assert len(lab.sessions.select(id, candidate, actor="tester").id) == 255
 
 
 def test_an_id_is_taken_once(lab: Lab):

@@ -89,9 +89,10 @@ def test_the_same_run_id_is_the_first_request(journal: Journal):
 
 
 def test_a_refused_request_leaves_nothing(journal: Journal):
-    """P9, P10: an empty run id, an unknown mode, a plan on a resource that is not there."""
+    """P9, P10: a run id that is empty or too long, an unknown mode, an unknown resource."""
     for wrong in (
         golden(run={"id": ""}),
+        golden(run={"id": "r" * 256}),
         golden(run={"mode": "fast"}),
         golden(places=[place(name, "nowhere") for name in ("prepare", "analyze", "summarize")]),
     ):
