@@ -94,17 +94,17 @@ def by_parts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return done
 
 
-def rows(path: Path, name: str) -> list[tuple[Any, ...]]:
+def rows(path: Path, name: str) -> list[Any]:
     with closing(sqlite3.connect(path)) as db:
         return db.execute(f'SELECT * FROM "{name}" ORDER BY key').fetchall()
 
 
-def alone(journal: Journal, view: Any, path: Path) -> list[tuple[Any, ...]]:
+def alone(journal: Journal, view: Any, path: Path) -> list[Any]:
     """The rows, status and error included, that one process makes."""
     with Views(journal, [view], path) as views, pytest.MonkeyPatch.context() as patch:
         patch.setattr(view_parts, "LONG", 10**9)
         views.rebuild()
-        return [*rows(path, view.name), *((str(each),) for each in views.status())]
+        return [*rows(path, view.name), *map(str, views.status())]
 
 
 def test_all_views_of_a_log_of_plans_are_the_same_to_the_byte(
