@@ -174,7 +174,7 @@ def _writable(settings: Settings, *, read_only: bool) -> None:
     from statelog.domain.errors import StoreError
 
     if read_only:
-        raise StoreError("read-only", f"{settings.store_path} cannot be written")
+        raise StoreError("read-only", f"{settings.named} cannot be written")
 
 
 def _ready(settings: Settings, listener: socket.socket, base: str) -> None:

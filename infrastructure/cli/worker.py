@@ -72,7 +72,7 @@ def add_to(group: click.Group) -> None:
         level = "DEBUG" if verbose else "INFO"
         with logged(log_format, level), settings.journal(create=True) as journal:
             if journal.read_only:
-                raise StoreError("read-only", f"{settings.store_path} cannot be written")
+                raise StoreError("read-only", f"{settings.named} cannot be written")
             service = job_worker(
                 journal,
                 root_of(settings.store_path, work_root, os.environ).absolute(),

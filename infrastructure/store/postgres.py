@@ -81,11 +81,9 @@ class PostgresTurn:
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Add rows."""
-        with self._db.cursor() as cursor:
-            if len(rows) == 1:
-                cursor.execute(schema.INSERT, rows[0])
-            else:
-                cursor.executemany(schema.INSERT, rows)
+        for start in range(0, len(rows), _BATCH):
+            some = rows[start : start + _BATCH]
+            self._db.execute(schema.insert(len(some)), [value for row in some for value in row])
         self._head, self._tell = (rows[-1].position, rows[-1].time), True
 
     def erase(self, positions: Sequence[int]) -> None:
@@ -94,8 +92,8 @@ class PostgresTurn:
 
     def put_back(self, payloads: Mapping[int, bytes]) -> None:
         """Put payloads back where none is."""
-        with self._db.cursor() as cursor:
-            cursor.executemany(schema.PUT_BACK, [(data, at) for at, data in payloads.items()])
+        for at, data in payloads.items():
+            self._db.execute(schema.PUT_BACK, (data, at))
 
     def refuse(self, refusal: Refusal) -> None:
         """Add a refusal and let the oldest go."""

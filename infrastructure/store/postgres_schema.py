@@ -77,7 +77,7 @@ WRITABLE: Final = """
 """
 
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM events"
-INSERT: Final = f"INSERT INTO events VALUES ({', '.join(['%s'] * len(COLUMNS))})"
+_ROW: Final = f"({', '.join(['%s'] * len(COLUMNS))})"
 HEAD: Final = "SELECT position, time FROM events ORDER BY position DESC LIMIT 1"
 VERSION: Final = "SELECT max(version) FROM events WHERE stream = %s"
 BY_COMMAND: Final = f"{_SELECT} WHERE command = %s ORDER BY position"
@@ -118,6 +118,11 @@ FORGET_LEASES: Final = (
     "DELETE FROM leases WHERE expires_at <= %s AND version < "
     "(SELECT max(version) FROM events WHERE events.stream = leases.stream)"
 )
+
+
+def insert(count: int) -> str:
+    """So many rows in one statement: the values of each, one after the other."""
+    return f"INSERT INTO events VALUES {', '.join([_ROW] * count)}"
 
 
 def stream_rows(*, newest_first: bool) -> str:
