@@ -84,10 +84,14 @@ class Family:
 
 @dataclass(frozen=True)
 class Rulebook:
-    """All that an audit checks of one domain."""
+    """All that an audit checks of one domain.
+
+    `private` are stored names of events whose payloads an export may leave out.
+    """
 
     aggregates: tuple[Audited[Any], ...] = ()
     families: tuple[Family, ...] = ()
+    private: frozenset[str] = frozenset()
 
     @property
     def lifecycles(self) -> dict[str, AnyLifecycle]:
@@ -99,7 +103,11 @@ class Rulebook:
         return found
 
     def __add__(self, other: Rulebook) -> Rulebook:
-        return Rulebook(self.aggregates + other.aggregates, self.families + other.families)
+        return Rulebook(
+            self.aggregates + other.aggregates,
+            self.families + other.families,
+            self.private | other.private,
+        )
 
 
 def rules_by_event(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statelog.domain.queue.job import JOB, Failed, Job, Leased, Retried, Returned
+from statelog.domain.queue.job import JOB, Failed, Job, Leased, Published, Retried, Returned
 from statelog.domain.rulebook import Audited, Rule, Rulebook
 
 NEXT_ATTEMPT: Final = "a lease begins the next attempt"
@@ -58,6 +58,7 @@ RULEBOOK: Final = Rulebook(
                 ),
             ),
         ),
-    )
+    ),
+    private=frozenset({Published.stored_name}),
 )
 """Jobs."""

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from statelog.domain.errors import StoreError
 from statelog.infrastructure.audit.envelope import COMMANDS, INTACT, Envelopes, Find, Order
+from statelog.infrastructure.audit.gone import NAME, Gone
 from statelog.infrastructure.audit.rules import Given, Rules, load, root_of
 from statelog.infrastructure.audit.source import Place, Source
 from statelog.infrastructure.audit.streams import Root
@@ -117,7 +118,8 @@ def audit_rows(rows: Iterable[Row], rules: Rules, *, limit: int = KEPT) -> Audit
     places = {(row.stream, row.version): row.position for row in reversed(log)}
     order, firsts = Order(found), dict[str, Row]()
     find: Find = lambda stream, version: places.get((stream, version))  # noqa: E731
-    envelopes, roots = Envelopes(found, find), dict[str, Root]()
+    gone = Gone(lambda stream: _erasures(log, stream))
+    envelopes, roots = Envelopes(found, find, gone, rules.book.private), dict[str, Root]()
     before = None
     for place, row in enumerate(log):
         order.take(row, place)
@@ -129,6 +131,12 @@ def audit_rows(rows: Iterable[Row], rules: Rules, *, limit: int = KEPT) -> Audit
             roots[name] = Root(rules, envelopes, found)
         roots[name].take(row)
     return Audit(len(log), tuple(found.first()), dict(found.counts))
+
+
+def _erasures(log: Iterable[Row], stream: str) -> Iterator[tuple[int, bytes]]:
+    for row in log:
+        if row.stream == stream and row.name == NAME and row.data is not None:
+            yield row.version, row.data
 
 
 Piece = list[str] | tuple[int, int] | bool
@@ -170,7 +178,9 @@ class _Judge:
         return self._roots(tally, piece), tally
 
     def _roots(self, tally: Tally, roots: Sequence[str]) -> int:
-        envelopes, events = Envelopes(tally, self._source.find), 0
+        private = self._rules.book.private
+        envelopes = Envelopes(tally, self._source.find, Gone(self._source.erasures), private)
+        events = 0
         for name in roots:
             root = Root(self._rules, envelopes, tally)
             for row in self._source.below(name):

@@ -7,7 +7,7 @@ neighbours in the log.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from hashlib import sha256
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ import orjson
 from statelog.domain.errors import Invalid, Unreadable
 from statelog.domain.event import Event, event_type
 from statelog.infrastructure import codec
+from statelog.infrastructure.audit.gone import Gone
 from statelog.infrastructure.audit.violations import Shown, Tally, shown
 from statelog.infrastructure.json_types import shape_of
 from statelog.infrastructure.json_values import dump
@@ -31,6 +32,7 @@ FIELDS: Final = "an envelope is well formed"
 STREAMS: Final = "a stream name is well formed"
 HEADERS: Final = "a header has its hash"
 PAYLOADS: Final = "a payload has its hash"
+GONE: Final = "a payload that is gone was erased"
 NAMES: Final = "a stored name is declared"
 SCHEMAS: Final = "a schema is known"
 DECODES: Final = "a payload decodes"
@@ -76,11 +78,15 @@ class Reader(NamedTuple):
 
 
 class Envelopes:
-    """Looks at rows one by one."""
+    """Looks at rows one by one. Events of `private` names may have been exported without data."""
 
-    def __init__(self, tally: Tally, find: Find) -> None:
+    def __init__(
+        self, tally: Tally, find: Find, gone: Gone, private: Container[str] = frozenset()
+    ) -> None:
         self._tally = tally
         self._find = find
+        self._gone = gone
+        self._private = private
         self._readers: dict[tuple[str, int], Reader] = {}
         self._stream = ""
 
@@ -109,7 +115,11 @@ class Envelopes:
         if reader.take is None:
             self._tally.add(row, reader.rule, reader.why)
             return None
-        return None if row.data is None else self._payload(row, row.data, reader)
+        if row.data is not None:
+            return self._payload(row, row.data, reader)
+        if row.name not in self._private and not self._gone.explained(row):
+            self._tally.add(row, GONE, "its payload is gone, and no erasure says why")
+        return None
 
     def known(self, row: Row) -> type[Event] | None:
         """The type of a row's event that was judged before."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from statelog.domain.ids import below
+from statelog.infrastructure.audit.gone import NAME
 from statelog.infrastructure.audit.rules import root_of
 from statelog.infrastructure.store.row import COLUMNS, Row
 from statelog.infrastructure.store.schema import SELECT
@@ -33,6 +34,10 @@ _BELOW: Final = (
     "SELECT rowid FROM events WHERE stream >= ? AND stream < ?) AND rowid <= ? ORDER BY rowid"
 )
 _FIND: Final = "SELECT min(position) FROM events WHERE stream = ? AND version = ?"
+_ERASURES: Final = (
+    "SELECT version, data FROM events WHERE stream = ? AND name = ? AND data IS NOT NULL "
+    "AND rowid <= ? ORDER BY version"
+)
 _ANY: Final = "SELECT 1 FROM events WHERE stream = ? LIMIT 1"
 _COMMANDS: Final = (
     "SELECT command, min(rowid), max(rowid) FROM events WHERE rowid <= ? GROUP BY command "
@@ -150,6 +155,10 @@ class Source:
         """The position of a stream's event with a version."""
         found: int | None = self._reads.read(_FIND, (stream, version))[0][0]
         return found
+
+    def erasures(self, stream: str) -> Iterator[tuple[int, Any]]:
+        """Version and data of the erasures in a stream, those that are still told."""
+        yield from self._rows(_ERASURES, (stream, NAME, self.upto))
 
     def _rows(self, sql: str, given: Sequence[object]) -> Iterator[Any]:
         for rows in self._reads.batches(sql, given):

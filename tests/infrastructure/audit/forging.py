@@ -207,6 +207,11 @@ def a_payload_with_spaces(log: Log) -> Forged | None:
     return log.with_fields(at, data=(log.rows[at].data or b"").replace(b":", b": ", 1))
 
 
+def a_payload_that_is_gone(log: Log) -> Forged | None:
+    at = log.any()
+    return [*log.rows[:at], log.rows[at]._replace(data=None), *log.rows[at + 1 :]], at
+
+
 def a_cause_that_is_not_there(log: Log) -> Forged | None:
     cause = log.random.choice(("plan/p@99999", "nothing", "plan/none@1", "@1", "plan/p@0"))
     at = log.any()
@@ -496,6 +501,7 @@ FORGERIES: dict[Callable[[Log], Forged | None], str] = {
     another_stamp: envelope.APPENDS,
     a_version_too_many: envelope.VERSIONS,
     a_version_again: envelope.VERSIONS,
+    a_payload_that_is_gone: envelope.GONE,
     no_actor: envelope.FIELDS,
     meta_that_is_no_object: envelope.FIELDS,
     a_nul: envelope.FIELDS,

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from io import BytesIO
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
 from statelog.domain import Refused
-from statelog.domain.erasure import ERASURE, unit_of
+from statelog.domain.erasure import ERASURE, Erased, unit_of
 from statelog.domain.execution.attempt import ATTEMPT
-from statelog.domain.execution.plan import PLAN
+from statelog.domain.execution.plan import PLAN, touch
 from statelog.domain.execution.slot import SLOT
 from statelog.domain.queue.job import JOB
 from statelog.infrastructure.audit import audit
+from statelog.infrastructure.audit.conformance import audit_rows
+from statelog.infrastructure.audit.envelope import GONE
 from statelog.infrastructure.audit.rules import load
+from statelog.infrastructure.audit.source import Place
+from statelog.infrastructure.audit.staging import stage
+from statelog.infrastructure.audit.violations import Tally
 from statelog.infrastructure.cli.all_erasable import all_erasable
 from statelog.infrastructure.cli.all_rules import RULEBOOKS
 from statelog.infrastructure.cli.all_views import all_views
@@ -24,14 +33,18 @@ from statelog.infrastructure.erasures import packed, unpacked
 from statelog.infrastructure.exchange.erasing import Eraser
 from statelog.infrastructure.exchange.finished import Desk, Subject
 from statelog.infrastructure.journal import Journal
+from statelog.infrastructure.jsonl import line_of
 from statelog.infrastructure.planning.sessions import Sessions
 from statelog.infrastructure.queue.following import Following
 from statelog.infrastructure.queue.queue import Queue
 from statelog.infrastructure.runs.runs import Runs
+from statelog.infrastructure.store.row import Row
+from statelog.projections.queue.payloads import PRIVATE
 from tests.golden.record import HERE
 from tests.infrastructure.exchange.parcels import rows
 
 LOGS = sorted(HERE.glob("*.db"))
+MANY = 10_000
 RULES = load(RULEBOOKS)
 
 
@@ -87,6 +100,50 @@ def test_whatever_may_be_erased_leaves_views_and_states(journal: Journal, tmp_pa
     assert states(journal) == known
     found = audit(journal, RULEBOOKS)
     assert found.good, list(found.violations)
+
+
+def taken(path: Path, position: int) -> list[Row]:
+    """All rows, once the payload of one went as no command lets it go."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE events SET data = NULL WHERE position = ?", (position,))
+        db.commit()
+    with Journal(path, read_only=True) as journal:
+        return list(journal.rows())
+
+
+def staged(rows: list[Row], folder: Path) -> Place:
+    """A dump of these rows."""
+    dump = BytesIO(b"".join(line_of(row) + b"\n" for row in rows))
+    return stage(dump, Path(mkdtemp(dir=folder)), Tally(MANY))
+
+
+def test_a_payload_that_is_gone_was_erased(tmp_path: Path):
+    """Twice erased is no violation; what went otherwise is one, in a store, a dump, and in rows."""
+    path, unit = Path(shutil.copy(LOGS[0], tmp_path / "s.db")), "plan/reads-qc"
+    with Journal(path) as journal:
+        for _ in range(2):
+            erase(journal, unit)
+            journal.execute(PLAN, "reads-qc", touch, actor="bob")
+        head = journal.head()
+        newest = next(row for row in journal.rows(after=head - 2))
+    assert newest.name == Erased.stored_name
+    for position in (0, head, newest.position):
+        rows = taken(path, position)
+        for found in (
+            audit(path, RULEBOOKS, limit=MANY),
+            audit(staged(rows, tmp_path), RULEBOOKS, limit=MANY),
+            audit_rows(rows, RULES, limit=MANY),
+        ):
+            places = [each.position for each in found.violations if each.rule == GONE]
+            assert found.good if position == 0 else position in places
+            assert position != head or places == [head]
+
+
+def test_payloads_that_an_export_leaves_out_are_no_violation(shell: Journal):
+    """Those of jobs, and no others."""
+    rows = [row._replace(data=None) if row.name in PRIVATE else row for row in shell.rows()]
+    assert any(row.data is None for row in rows)
+    assert audit_rows(rows, RULES).good
 
 
 def test_every_state_is_kept_as_what_remains_of_it(journal: Journal):

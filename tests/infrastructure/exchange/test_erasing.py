@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -297,8 +297,12 @@ def test_the_past_is_not_told_falsely(journal: Journal):
     assert set(fold(contents, journal.read())) == {"a-live"}
 
 
-def test_a_payload_that_nobody_erased_is_not_passed_over(journal: Journal):
+def test_a_payload_that_nobody_erased_is_not_passed_over(
+    journal: Journal, damaged_store: Callable[[Path], None]
+):
     """NULL without an erasure is damage: views stop, and say where."""
+    assert journal.store is not None
+    damaged_store(journal.store)
     with journal.recorder.turn() as turn:
         turn.erase([3])
     with Views(journal, [weights]) as views:
