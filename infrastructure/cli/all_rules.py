@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from statelog.infrastructure.audit.rules import Rules
 
 RULEBOOKS: Final = (
-    "statelog.domain.erasure:RULEBOOK",
     "statelog.domain.execution.rulebook:RULEBOOK",
     "statelog.domain.workflows.rulebook:RULEBOOK",
     "statelog.domain.queue.rulebook:RULEBOOK",
     "statelog.domain.planning.rulebook:RULEBOOK",
     "statelog.domain.runs.rulebook:RULEBOOK",
+    "statelog.domain.erasure:RULEBOOK",
 )
 """Where they are declared; a domain adds a line. Imported when they are asked for."""
 
