@@ -23,7 +23,7 @@ NAMES: Final = (
     *("plan", "slot", "attempt", "step"),
     *("environment", "resource", "scope", "topology", "workflow", "schedule_plan"),
     *("job", "session", "algorithm_run"),
-    *("run", "task", "handle"),
+    *("run", "task", "handle", "erasure"),
 )
 EXAMPLES: Final = """
 \b
@@ -131,6 +131,7 @@ def _render(lifecycle: AnyLifecycle, form: str, usage: Usage | None) -> str:
 
 def lifecycles() -> dict[str, AnyLifecycle]:
     """Every declared lifecycle by name."""
+    from statelog.domain.erasure import ERASURE
     from statelog.domain.execution.attempt import ATTEMPT
     from statelog.domain.execution.plan import PLAN
     from statelog.domain.execution.slot import SLOT
@@ -155,6 +156,7 @@ def lifecycles() -> dict[str, AnyLifecycle]:
         RUN.lifecycle,
         TASK,
         HANDLE,
+        ERASURE.lifecycle,
     )
     return {each.name: each for each in found}
 

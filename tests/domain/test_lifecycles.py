@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from statelog.domain import Aggregate, Lifecycle, PMap
+from statelog.domain.erasure import ERASURE
 from statelog.domain.execution.attempt import ATTEMPT, Attempt, AttemptStatus
 from statelog.domain.execution.attempt_events import (
     StepArtifact,
@@ -63,6 +64,7 @@ test_algorithm_run = lifecycle_test(ALGORITHM_RUN)
 test_run = lifecycle_test(RUN, states=STATES)
 test_task = lifecycle_test(TASK)
 test_handle = lifecycle_test(HANDLE)
+test_erasure = lifecycle_test(ERASURE)
 test_attempt = lifecycle_test(
     ATTEMPT,
     states={
@@ -88,6 +90,7 @@ def test_every_lifecycle_is_tested():
     """One that is declared and not in this file would have no test."""
     tested = {PLAN.lifecycle, SLOT.lifecycle, ATTEMPT.lifecycle, STEP, JOB.lifecycle}
     tested |= {RUN.lifecycle, TASK, HANDLE, SESSION.lifecycle, ALGORITHM_RUN.lifecycle}
+    tested |= {ERASURE.lifecycle}
     tested |= {kind.aggregate.lifecycle for kind in KINDS.values()}
     assert {lifecycle.name for lifecycle in declared()} == {each.name for each in tested}
     assert set(declared()) == tested
