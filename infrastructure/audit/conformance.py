@@ -118,7 +118,8 @@ def audit_rows(rows: Iterable[Row], rules: Rules, *, limit: int = KEPT) -> Audit
     places = {(row.stream, row.version): row.position for row in reversed(log)}
     order, firsts = Order(found), dict[str, Row]()
     find: Find = lambda stream, version: places.get((stream, version))  # noqa: E731
-    gone = Gone(lambda stream: _erasures(log, stream))
+    told = _erasures(log)
+    gone = Gone(lambda stream: told.get(stream, ()))
     envelopes, roots = Envelopes(found, find, gone, rules.book.private), dict[str, Root]()
     before = None
     for place, row in enumerate(log):
@@ -133,10 +134,13 @@ def audit_rows(rows: Iterable[Row], rules: Rules, *, limit: int = KEPT) -> Audit
     return Audit(len(log), tuple(found.first()), dict(found.counts))
 
 
-def _erasures(log: Iterable[Row], stream: str) -> Iterator[tuple[int, bytes]]:
+def _erasures(log: Iterable[Row]) -> dict[str, list[tuple[int, bytes]]]:
+    """Version and data of the erasures in each stream, those that are still told."""
+    found: dict[str, list[tuple[int, bytes]]] = {}
     for row in log:
-        if row.stream == stream and row.name == NAME and row.data is not None:
-            yield row.version, row.data
+        if row.name == NAME and row.data is not None:
+            found.setdefault(row.stream, []).append((row.version, row.data))
+    return found
 
 
 Piece = list[str] | tuple[int, int] | bool
