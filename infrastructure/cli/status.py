@@ -8,6 +8,7 @@ from typing import Any
 
 from statelog.domain.execution.attempt import ATTEMPT
 from statelog.domain.execution.imported import UNCORRELATED
+from statelog.domain.execution.plan import PLAN
 from statelog.domain.execution.request import request_state
 from statelog.domain.execution.slot import SLOT, Slot, SlotStatus
 from statelog.infrastructure.cli.erased import readable
@@ -29,6 +30,7 @@ class Standing:
     held: str | None
     pending: str | None
     seen: RunProgress
+    deleted: bool = False
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class Standing:
             _held(slot, holders),
             f"execution {pending['execution_id']}: {pending['reason']}" if pending else None,
             seen,
+            deleted=document is None and journal.load(PLAN, plan_id).version > 0,
         )
 
     def text(self) -> str:
@@ -66,7 +69,8 @@ class Standing:
 
     def _document(self) -> dict[str, Any]:
         if self.document is None:
-            return {"status": "deleted", "held by": self.held, "pending result": self.pending}
+            status = "deleted" if self.deleted else "no document here"
+            return {"status": status, "held by": self.held, "pending result": self.pending}
         known = self.document
         tokens = (known.get("run_token", 0), known.get("executed_run_token", -1))
         state = request_state(known.get("status"), *tokens)

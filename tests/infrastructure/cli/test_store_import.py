@@ -68,6 +68,19 @@ def test_people_get_tables_of_what_came_in_and_what_did_not(desk: Desk):
     assert SECOND in desk("store", "import", spool.root, "--all").out
 
 
+def test_an_attempt_without_its_plan_is_shown_as_such(desk: Desk):
+    """Nobody deleted a plan that never was here."""
+    spool = Spool(desk.folder / "spool")
+    spool.ran(FIRST)
+    desk("store", "import", spool.root)
+    status = desk("plan", "status", "p").out
+    assert (FIRST in status, "no document here" in status, "deleted" in status) == (
+        True,
+        True,
+        False,
+    )
+
+
 def test_a_history_without_executions_is_shown(desk: Desk):
     """Case 113, for people and as JSON; lists and explanations take it too."""
     spool = Spool(desk.folder / "spool")
