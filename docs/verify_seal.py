@@ -44,7 +44,7 @@ def read_checkpoint(note: bytes) -> tuple[int, bytes]:
     if re.search(r"[\x00-\x09\x0b-\x1f]", text) or not text.endswith("\n"):
         raise NoAnswer("the checkpoint is not lines of text")
     body, _, signatures = text.rpartition("\n\n")
-    lines = (body or signatures.removesuffix("\n")).split("\n")
+    lines = (body or signatures[:-1]).split("\n")
     if len(lines) < 3 or not all(lines):
         raise NoAnswer("the checkpoint does not begin with origin, size and root")
     if not re.fullmatch("0|[1-9][0-9]{0,18}", lines[1]):
