@@ -83,10 +83,11 @@ def marked(owner: type, name: str, word: Callable[..., str], *, after: bool = Tr
 
 def watch_the_log() -> None:
     """Acknowledge events when `append` has returned; or, as a control, before their commit."""
+    from statelog.infrastructure.store.appending import Appending
     from statelog.infrastructure.store.recorder import LogRecorder
 
     early = ORDERS.get("early", False)
-    insert, append = LogRecorder._insert, LogRecorder.append
+    insert, append = Appending.insert, LogRecorder.append
 
     def inserting(self: Any, turn: Any, drafts: Any, stamp: Any) -> Any:
         rows, position = insert(self, turn, drafts, stamp)
@@ -103,7 +104,7 @@ def watch_the_log() -> None:
         mark(f"after {names(batch.drafts)}")
         return done
 
-    LogRecorder._insert = inserting  # type: ignore[method-assign]
+    Appending.insert = inserting  # type: ignore[method-assign]
     LogRecorder.append = appending  # type: ignore[method-assign]
 
 
