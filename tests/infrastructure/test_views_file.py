@@ -524,7 +524,7 @@ class Overtaken:
         self._journal = journal
         self._others = others
         self.store, self.read_only, self.read = journal.store, False, journal.read
-        self.follow = journal.follow
+        self.follow, self.views_path = journal.follow, journal.views_path
 
     def head(self) -> int:
         head = self._journal.head()
