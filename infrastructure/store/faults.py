@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -25,6 +26,7 @@ _ERRNO = {
     errno.EROFS: "read-only",
     errno.ELOOP: "foreign",
 }
+_WAL_INDEX = 32 << 10
 _CANNOT_OPEN = sqlite3.SQLITE_CANTOPEN
 _SAY = {
     "busy": "{path} is in use by another program; try again",
@@ -48,8 +50,19 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
         return fault("closed", path)
     code = getattr(error, "sqlite_errorcode", None)
     primary = (code or 0) & 0xFF
+    if primary == sqlite3.SQLITE_IOERR and _no_room(path):
+        return fault("full", path)
     hint = "; check the permissions of it and its folder" if primary == _CANNOT_OPEN else ""
     return fault(_KINDS.get(primary, "io"), path, f"{error}{hint}")
+
+
+def _no_room(path: Path) -> bool:
+    """Whether SQLite's index of a WAL cannot grow, which it tells as an error of the disk."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _WAL_INDEX
 
 
 def os_error(error: OSError, path: Path) -> StoreError:
